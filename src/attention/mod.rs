@@ -1,0 +1,1 @@
+//! Self-attention as a module, its masks, its initialisation and its conversion to the bilinear form.

@@ -1,0 +1,206 @@
+//! The backends, by name: the only place of the library that knows any of them.
+//!
+//! Everything else is generic over `B: Backend`. The [`with_backend!`](crate::with_backend) macro turns a
+//! [`BackendKind`], which a user names by a flag, into that parameter.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The autodiff decorator, by which a backend becomes one that trains.
+pub use burn::backend::Autodiff;
+
+/// Flex: pure Rust on the CPU, the default.
+#[cfg(feature = "flex")]
+pub type Flex = burn::backend::Flex;
+
+/// ndarray on the CPU, with OpenBLAS under the feature `openblas`.
+#[cfg(feature = "ndarray")]
+pub type NdArray = burn::backend::NdArray<f32>;
+
+/// wgpu: Vulkan, Metal, DirectX 12 or WebGPU.
+#[cfg(feature = "wgpu")]
+pub type Wgpu = burn::backend::Wgpu<f32, i32>;
+
+/// libtorch, on the CPU or on CUDA.
+#[cfg(feature = "tch")]
+pub type Tch = burn::backend::LibTorch<f32>;
+
+/// Burn's own CUDA backend.
+#[cfg(feature = "cuda")]
+pub type Cuda = burn::backend::Cuda<f32, i32>;
+
+/// A backend, by the name that users give it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// Pure Rust on the CPU.
+    Flex,
+    /// ndarray on the CPU.
+    NdArray,
+    /// The graphics interfaces, through wgpu.
+    Wgpu,
+    /// libtorch: the CPU, or CUDA when a device number is given.
+    Tch,
+    /// CUDA through CubeCL.
+    Cuda,
+}
+
+impl BackendKind {
+    /// Every backend that the library knows, compiled in or not.
+    pub const ALL: [Self; 5] = [Self::Flex, Self::NdArray, Self::Wgpu, Self::Tch, Self::Cuda];
+
+    /// The name by which a user chooses it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flex => "flex",
+            Self::NdArray => "ndarray",
+            Self::Wgpu => "wgpu",
+            Self::Tch => "tch",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// Whether this build holds it. The cargo feature has the name of the backend.
+    pub const fn is_compiled(self) -> bool {
+        match self {
+            Self::Flex => cfg!(feature = "flex"),
+            Self::NdArray => cfg!(feature = "ndarray"),
+            Self::Wgpu => cfg!(feature = "wgpu"),
+            Self::Tch => cfg!(feature = "tch"),
+            Self::Cuda => cfg!(feature = "cuda"),
+        }
+    }
+
+    /// The first backend that this build holds, flex before the others.
+    ///
+    /// `None` where the crate was built without any.
+    pub fn default_compiled() -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.is_compiled())
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A backend that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The name is none of ours.
+    #[error("backend '{0}' is unknown: choose flex, ndarray, wgpu, tch or cuda")]
+    Unknown(String),
+    /// The name is known, but its feature was off at the build.
+    #[error("backend '{0}' is not in this build: build with `--features {0}`")]
+    NotCompiled(BackendKind),
+}
+
+impl FromStr for BackendKind {
+    type Err = BackendError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| BackendError::Unknown(name.to_owned()))
+    }
+}
+
+/// The device of each backend for an optional number, as a user gives it by `--device`.
+#[doc(hidden)]
+pub mod device {
+    #[cfg(feature = "flex")]
+    pub fn flex(_number: Option<usize>) -> burn::tensor::Device<super::Flex> {
+        Default::default()
+    }
+
+    #[cfg(feature = "ndarray")]
+    pub fn ndarray(_number: Option<usize>) -> burn::tensor::Device<super::NdArray> {
+        Default::default()
+    }
+
+    #[cfg(feature = "wgpu")]
+    pub fn wgpu(number: Option<usize>) -> burn::tensor::Device<super::Wgpu> {
+        use burn::backend::wgpu::WgpuDevice;
+        number.map_or(WgpuDevice::DefaultDevice, WgpuDevice::DiscreteGpu)
+    }
+
+    #[cfg(feature = "tch")]
+    pub fn tch(number: Option<usize>) -> burn::tensor::Device<super::Tch> {
+        use burn::backend::libtorch::LibTorchDevice;
+        number.map_or(LibTorchDevice::Cpu, LibTorchDevice::Cuda)
+    }
+
+    #[cfg(feature = "cuda")]
+    pub fn cuda(number: Option<usize>) -> burn::tensor::Device<super::Cuda> {
+        burn::backend::cuda::CudaDevice::new(number.unwrap_or(0))
+    }
+}
+
+/// Runs an expression with a type alias for the backend that a [`BackendKind`] names.
+///
+/// `with_backend!(kind, number, |B, device| expression)` evaluates `expression` with `B` the backend and
+/// `device` its device of that number (`None` for the default one), and gives `Ok` of its value, or
+/// [`BackendError::NotCompiled`] where this build lacks the backend. `B` trains as `Autodiff<B>`.
+///
+/// # Examples
+/// ```
+/// use burn::tensor::Tensor;
+/// use wqk::backend::{BackendKind, with_backend};
+///
+/// let kind = BackendKind::default_compiled().unwrap();
+/// let sum: f32 = with_backend!(kind, None, |B, device| {
+///     Tensor::<B, 1>::ones([3], &device).sum().into_scalar()
+/// })?;
+/// assert_eq!(sum, 3.0);
+/// # Ok::<(), wqk::backend::BackendError>(())
+/// ```
+#[macro_export]
+macro_rules! with_backend {
+    ($kind:expr, $number:expr, |$B:ident, $device:ident| $body:expr) => {
+        match $kind {
+            $crate::backend::BackendKind::Flex => $crate::__with_flex!($number, $B, $device, $body),
+            $crate::backend::BackendKind::NdArray => $crate::__with_ndarray!($number, $B, $device, $body),
+            $crate::backend::BackendKind::Wgpu => $crate::__with_wgpu!($number, $B, $device, $body),
+            $crate::backend::BackendKind::Tch => $crate::__with_tch!($number, $B, $device, $body),
+            $crate::backend::BackendKind::Cuda => $crate::__with_cuda!($number, $B, $device, $body),
+        }
+    };
+}
+pub use with_backend;
+
+// One arm a backend, chosen here by the features of this crate: a `cfg` inside an exported macro would
+// be judged by the features of the crate that calls it.
+macro_rules! arm {
+    ($d:tt $name:ident, $feature:literal, $kind:ident, $module:ident) => {
+        #[cfg(feature = $feature)]
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $name {
+                    ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {{
+                        type $d B = $d crate::backend::$kind;
+                        let $d device = $d crate::backend::device::$module($d number);
+                        ::core::result::Result::Ok($d body)
+                    }};
+                }
+        #[cfg(not(feature = $feature))]
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $name {
+                    ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {
+                        ::core::result::Result::Err($d crate::backend::BackendError::NotCompiled(
+                            $d crate::backend::BackendKind::$kind,
+                        ))
+                    };
+                }
+    };
+}
+arm!($ __with_flex, "flex", Flex, flex);
+arm!($ __with_ndarray, "ndarray", NdArray, ndarray);
+arm!($ __with_wgpu, "wgpu", Wgpu, wgpu);
+arm!($ __with_tch, "tch", Tch, tch);
+arm!($ __with_cuda, "cuda", Cuda, cuda);

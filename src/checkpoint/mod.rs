@@ -1,0 +1,1 @@
+//! Pretrained checkpoints: file formats, the registry of families, and the reading of queries and keys.

@@ -1,0 +1,15 @@
+//! Self-attention studied through its bilinear form `W_qk = W_q W_kᵀ`, on any Burn backend.
+#![deny(missing_docs)]
+
+pub mod attention;
+pub mod backend;
+pub mod bilinear;
+pub mod checkpoint;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod data;
+pub mod model;
+pub mod objective;
+pub mod random;
+pub mod report;
+pub mod train;

@@ -1,0 +1,5 @@
+//! The `wqk` command.
+
+fn main() -> std::process::ExitCode {
+    wqk::cli::run()
+}

@@ -1,0 +1,1 @@
+//! Training: the loop, its schedule, its optimiser and its observers.
