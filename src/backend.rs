@@ -175,28 +175,29 @@ pub use with_backend;
 
 // One arm a backend, chosen here by the features of this crate: a `cfg` inside an exported macro would
 // be judged by the features of the crate that calls it.
+#[rustfmt::skip] // it indents the inner macro further at each run
 macro_rules! arm {
     ($d:tt $name:ident, $feature:literal, $kind:ident, $module:ident) => {
         #[cfg(feature = $feature)]
         #[doc(hidden)]
         #[macro_export]
         macro_rules! $name {
-                    ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {{
-                        type $d B = $d crate::backend::$kind;
-                        let $d device = $d crate::backend::device::$module($d number);
-                        ::core::result::Result::Ok($d body)
-                    }};
-                }
+            ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {{
+                type $d B = $d crate::backend::$kind;
+                let $d device = $d crate::backend::device::$module($d number);
+                ::core::result::Result::Ok($d body)
+            }};
+        }
         #[cfg(not(feature = $feature))]
         #[doc(hidden)]
         #[macro_export]
         macro_rules! $name {
-                    ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {
-                        ::core::result::Result::Err($d crate::backend::BackendError::NotCompiled(
-                            $d crate::backend::BackendKind::$kind,
-                        ))
-                    };
-                }
+            ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {
+                ::core::result::Result::Err($d crate::backend::BackendError::NotCompiled(
+                    $d crate::backend::BackendKind::$kind,
+                ))
+            };
+        }
     };
 }
 arm!($ __with_flex, "flex", Flex, flex);
