@@ -1,1 +1,3 @@
 //! Pretrained checkpoints: file formats, the registry of families, and the reading of queries and keys.
+
+pub mod format;
