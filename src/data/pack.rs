@@ -1,0 +1,141 @@
+//! Documents packed into full sequences.
+
+use rayon::prelude::*;
+
+use super::{DataError, Document, Tokenizer};
+
+/// How many characters are gathered before they are tokenised together, on all threads.
+const CHUNK: usize = 4 << 20;
+
+/// Sequences of one length, cut from the tokens of documents laid end to end, with no padding.
+///
+/// A separator stands between documents where the vocabulary has one. What is left after the last full
+/// sequence is dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    tokens: Vec<u32>,
+    n: usize,
+}
+
+impl Packed {
+    /// Tokenises documents and packs them into sequences of `n` tokens.
+    ///
+    /// Documents are read in chunks of a few megabytes; the tokens of all of them stay in memory, four
+    /// bytes each.
+    ///
+    /// # Errors
+    /// [`DataError::SequenceLength`] for `n < 2`, [`DataError::TooFewTokens`] where the text does not fill
+    /// one sequence; errors of the documents and of the tokenizer pass through.
+    pub fn new(
+        documents: impl IntoIterator<Item = Result<Document, DataError>>,
+        tokenizer: &Tokenizer,
+        n: usize,
+    ) -> Result<Self, DataError> {
+        if n < 2 {
+            return Err(DataError::SequenceLength(n));
+        }
+        let separator = tokenizer.vocabulary().sep;
+        let mut tokens = Vec::new();
+        let mut append = |texts: &mut Vec<String>| -> Result<(), DataError> {
+            let encoded: Vec<Vec<u32>> = texts
+                .par_drain(..)
+                .map(|text| tokenizer.encode(&text))
+                .collect::<Result<_, _>>()?;
+            for document in encoded {
+                if !tokens.is_empty() {
+                    tokens.extend(separator);
+                }
+                tokens.extend(document);
+            }
+            Ok(())
+        };
+        let (mut texts, mut size) = (Vec::new(), 0);
+        for document in documents {
+            let text = document?.with_title();
+            size += text.len();
+            texts.push(text);
+            if size >= CHUNK {
+                append(&mut texts)?;
+                size = 0;
+            }
+        }
+        append(&mut texts)?;
+        Self::from_tokens(tokens, n)
+    }
+
+    /// Cuts tokens into sequences of `n`.
+    ///
+    /// # Errors
+    /// [`DataError::SequenceLength`] for `n < 2`, [`DataError::TooFewTokens`] for less than one sequence.
+    pub fn from_tokens(mut tokens: Vec<u32>, n: usize) -> Result<Self, DataError> {
+        if n < 2 {
+            return Err(DataError::SequenceLength(n));
+        }
+        if tokens.len() < n {
+            return Err(DataError::TooFewTokens {
+                tokens: tokens.len(),
+                n,
+                have: 0,
+                need: 1,
+            });
+        }
+        tokens.truncate(tokens.len() / n * n);
+        Ok(Self { tokens, n })
+    }
+
+    /// Length of a sequence.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Number of sequences, at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "never empty")]
+    pub fn len(&self) -> usize {
+        self.tokens.len() / self.n
+    }
+
+    /// All tokens, `[len, n]`, flat.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// One sequence; `None` past the last.
+    pub fn sequence(&self, index: usize) -> Option<&[u32]> {
+        self.tokens.chunks_exact(self.n).nth(index)
+    }
+
+    /// Parts the sequences into those to train on and, from the end, those held out: the given share of
+    /// them, rounded up.
+    ///
+    /// The end is cut off whole, so that at most one document lies on both sides.
+    ///
+    /// # Errors
+    /// [`DataError::HeldOutShare`] for a share that is not strictly between 0 and 1,
+    /// [`DataError::TooFewTokens`] where nothing would be left to train on.
+    pub fn hold_out(mut self, share: f64) -> Result<(Self, Self), DataError> {
+        if !(share > 0.0 && share < 1.0) {
+            return Err(DataError::HeldOutShare(share));
+        }
+        let held_out = (self.len() as f64 * share).ceil() as usize;
+        if held_out >= self.len() {
+            return Err(DataError::TooFewTokens {
+                tokens: self.tokens.len(),
+                n: self.n,
+                have: self.len(),
+                need: held_out + 1,
+            });
+        }
+        let tokens = self.tokens.split_off((self.len() - held_out) * self.n);
+        let n = self.n;
+        Ok((self, Self { tokens, n }))
+    }
+
+    /// The sequences in order, `batch` at a time (at least 1), the last batch perhaps smaller: for
+    /// evaluation.
+    ///
+    /// # Shape
+    /// Each item is `[batch, n]`, flat.
+    pub fn chunks(&self, batch: usize) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.tokens.chunks(batch.max(1) * self.n)
+    }
+}
