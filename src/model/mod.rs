@@ -1,1 +1,12 @@
-//! Models made of our attention.
+//! Models made of our attention: one text transformer, encoder or decoder by the mask it is given.
+
+mod block;
+mod config;
+mod feed_forward;
+mod linear;
+mod text;
+
+pub use block::{Block, Normalisation};
+pub use config::{Activation, FeedForwardKind, ModelError, NormPlacement, TextTransformerConfig};
+pub use feed_forward::FeedForward;
+pub use text::{PredictionHead, TextTransformer};

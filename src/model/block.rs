@@ -1,0 +1,125 @@
+//! One transformer block: attention and feed-forward, each a branch on the residual stream.
+
+use burn::module::Module;
+use burn::nn::{LayerNorm, LayerNormConfig};
+use burn::tensor::backend::Backend;
+use burn::tensor::{Device, Tensor};
+
+use super::config::{ModelError, NormPlacement, TextTransformerConfig};
+use super::feed_forward::FeedForward;
+use crate::attention::{AttentionMask, Noise, SelfAttention, SelfAttentionConfig, dropout};
+use crate::random;
+
+/// The two layer norms of a block.
+#[derive(Module, Debug)]
+pub struct Normalisation<B: Backend> {
+    /// Beside the attention branch.
+    pub attention: LayerNorm<B>,
+    /// Beside the feed-forward branch.
+    pub feed_forward: LayerNorm<B>,
+}
+
+/// A block: `Z = X + α₁ S(X)`, `X' = Z + α₂ F(Z)`, with layer norms as the configuration places them.
+///
+/// Post-norm normalises each sum; pre-norm normalises the input of each branch.
+#[derive(Module, Debug)]
+pub struct Block<B: Backend> {
+    /// The attention branch S.
+    pub attention: SelfAttention<B>,
+    /// The feed-forward branch F, if there is one.
+    pub feed_forward: Option<FeedForward<B>>,
+    /// The layer norms, if there are any.
+    pub norms: Option<Normalisation<B>>,
+    #[module(skip)]
+    placement: NormPlacement,
+    #[module(skip)]
+    dropout: f64,
+    #[module(skip)]
+    strengths: [f64; 2],
+}
+
+impl<B: Backend> Block<B> {
+    pub(super) fn init(
+        config: &TextTransformerConfig,
+        seed: u64,
+        index: usize,
+        device: &Device<B>,
+    ) -> Result<Self, ModelError> {
+        let layer = format!("layer {index}");
+        let attention = SelfAttentionConfig {
+            n_kv_heads: config.n_kv_heads,
+            head_dim: config.head_dim,
+            dropout: config.attention_dropout,
+            bias: config.bias,
+            init: config.attention_init,
+            std: config.init_std,
+            ..SelfAttentionConfig::new(config.d_model, config.n_heads)
+        }
+        .init(device, &mut random::stream(seed, ["init", &layer, "attention"]))?;
+        let norm = || {
+            LayerNormConfig::new(config.d_model)
+                .with_epsilon(config.norm_epsilon)
+                .init(device)
+        };
+        Ok(Self {
+            attention,
+            feed_forward: FeedForward::init(config, seed, &layer, device),
+            norms: (config.norm != NormPlacement::None).then(|| Normalisation {
+                attention: norm(),
+                feed_forward: norm(),
+            }),
+            placement: config.norm,
+            dropout: config.dropout,
+            strengths: [config.attention_strength, config.feed_forward_strength],
+        })
+    }
+
+    /// Applies the block.
+    ///
+    /// `noise` keys the dropout to one place of one step; without it Burn's own dropout acts where
+    /// autodiff is on.
+    ///
+    /// # Shape
+    /// `[batch, n_tokens, d_model]` to the same.
+    pub fn forward(
+        &self,
+        x: Tensor<B, 3>,
+        mask: Option<&AttentionMask<B>>,
+        noise: Option<&Noise>,
+    ) -> Tensor<B, 3> {
+        let weights_noise = noise.map(|n| n.at("attention weights"));
+        let attention = |x| self.attention.forward_with(x, mask, weights_noise.as_ref());
+        let x = self.branch(x, 0, noise, attention);
+        match &self.feed_forward {
+            Some(feed_forward) => self.branch(x, 1, noise, |x| feed_forward.forward(x)),
+            None => x,
+        }
+    }
+
+    /// Adds branch 0 (attention) or 1 (feed-forward) to the stream.
+    fn branch(
+        &self,
+        x: Tensor<B, 3>,
+        which: usize,
+        noise: Option<&Noise>,
+        branch: impl FnOnce(Tensor<B, 3>) -> Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        let norm = self
+            .norms
+            .as_ref()
+            .map(|n| if which == 0 { &n.attention } else { &n.feed_forward });
+        let input = match norm {
+            Some(norm) if self.placement == NormPlacement::Pre => norm.forward(x.clone()),
+            _ => x.clone(),
+        };
+        let place = ["attention branch", "feed-forward branch"][which];
+        let mut y = dropout(branch(input), self.dropout, noise.map(|n| n.at(place)).as_ref());
+        if self.strengths[which] != 1.0 {
+            y = y.mul_scalar(self.strengths[which]);
+        }
+        match norm {
+            Some(norm) if self.placement == NormPlacement::Post => norm.forward(x + y),
+            _ => x + y,
+        }
+    }
+}
