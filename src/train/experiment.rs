@@ -1,0 +1,287 @@
+//! Runs that belong together: several arms, each over the same seeds, side by side.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::Device;
+use burn::tensor::backend::AutodiffBackend;
+use serde::{Deserialize, Serialize};
+
+use super::config::{TrainConfig, TrainError};
+use super::fit::fit;
+use super::observer::{Event, Observer, ScoreRow, ScoreWatch, StepRow};
+use super::task::{TextData, TextTask};
+use crate::bilinear::Summary;
+use crate::model::{TextTransformer, TextTransformerConfig};
+use crate::objective::ObjectiveMode;
+
+/// One side of a comparison.
+#[derive(Debug, Clone)]
+pub struct Arm {
+    /// How the reports call it, such as `encoder`.
+    pub name: String,
+    /// What it is trained for.
+    pub objective: ObjectiveMode,
+    /// What it is made of.
+    pub model: TextTransformerConfig,
+}
+
+/// What came of one run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the arm.
+    pub arm: String,
+    /// The seed of weights, data order, corruption and dropout.
+    pub seed: u64,
+    /// Every update.
+    pub steps: Vec<StepRow>,
+    /// Held-out loss at `(updates done, nats)`.
+    pub held_out: Vec<(usize, f64)>,
+    /// Scores of every layer over the run.
+    pub scores: Vec<ScoreRow>,
+    /// Seconds that the run took.
+    pub seconds: f64,
+    /// Seconds of these that were spent on scoring.
+    pub scoring_seconds: f64,
+}
+
+/// What the watcher of an experiment hears, from any of its threads.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// A run did an update.
+    Step {
+        /// Index of the run: arms in order, within an arm the seeds in order.
+        run: usize,
+        /// The update.
+        row: StepRow,
+    },
+    /// A run was evaluated on held-out text.
+    Evaluated {
+        /// Index of the run.
+        run: usize,
+        /// Updates done.
+        step: usize,
+        /// Mean loss in nats.
+        loss: f64,
+    },
+    /// A run scored its layers.
+    Scored {
+        /// Index of the run.
+        run: usize,
+        /// Updates done.
+        step: usize,
+        /// Median symmetry over layers; absent where all are zero matrices.
+        symmetry: Option<f64>,
+        /// Median directionality over layers, variant `Excess`.
+        directionality: Option<f64>,
+    },
+    /// A run is complete.
+    Finished {
+        /// Index of the run.
+        run: usize,
+    },
+}
+
+/// Several arms over the same seeds, data and settings.
+///
+/// Runs with the same seed start from the same weights wherever their models have the same shape, and see
+/// the same sequences in the same order.
+#[derive(Debug, Clone)]
+pub struct Experiment<'a> {
+    /// The arms.
+    pub arms: Vec<Arm>,
+    /// The seeds, each run once for every arm.
+    pub seeds: Vec<u64>,
+    /// The settings that all runs share; their own seed is replaced by each of `seeds`.
+    pub train: TrainConfig,
+    /// Updates between scorings.
+    pub score_every: usize,
+    /// Threshold factor γ of the directionality.
+    pub gamma: f64,
+    /// Whether heads are scored too.
+    pub per_head: bool,
+    /// The text.
+    pub data: TextData<'a>,
+    /// Runs that go on at the same time.
+    pub side_by_side: usize,
+    /// Threads of each run.
+    pub threads: usize,
+}
+
+impl Experiment<'_> {
+    /// Arm and seed of every run, in the order in which [`run`](Self::run) returns them.
+    pub fn runs(&self) -> Vec<(&Arm, u64)> {
+        self.arms
+            .iter()
+            .flat_map(|arm| self.seeds.iter().map(move |&seed| (arm, seed)))
+            .collect()
+    }
+
+    /// Trains every arm with every seed.
+    ///
+    /// `watch` is called from the threads of the runs. Results do not depend on how many of them go side
+    /// by side.
+    ///
+    /// # Errors
+    /// The first failure of any run; the others are stopped.
+    pub fn run<B: AutodiffBackend>(
+        &self,
+        device: &Device<B>,
+        watch: &(dyn Fn(RunEvent) + Sync),
+    ) -> Result<Vec<Run>, TrainError> {
+        let runs = self.runs();
+        let queue: Mutex<VecDeque<usize>> = Mutex::new((0..runs.len()).collect());
+        let results: Mutex<Vec<Option<Result<Run, TrainError>>>> =
+            Mutex::new(runs.iter().map(|_| None).collect());
+        let stop = AtomicBool::new(false);
+        let take = || lock(&queue).pop_front().filter(|_| !stop.load(Ordering::Relaxed));
+
+        std::thread::scope(|scope| {
+            for _ in 0..self.side_by_side.clamp(1, runs.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(index) = take() {
+                        let (arm, seed) = runs[index];
+                        let watcher = Forward::<B> {
+                            run: index,
+                            watch,
+                            stop: &stop,
+                            score: self.watch(),
+                        };
+                        let result = in_pool(self.threads, || self.one(arm, seed, watcher, device));
+                        if result.is_err() {
+                            stop.store(true, Ordering::Relaxed);
+                        } else {
+                            watch(RunEvent::Finished { run: index });
+                        }
+                        lock(&results)[index] = Some(result);
+                    }
+                });
+            }
+        });
+
+        let results = results
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut done = Vec::with_capacity(runs.len());
+        let mut stopped = None;
+        for result in results {
+            match result {
+                Some(Ok(run)) => done.push(run),
+                // The cause comes before the stops that it led to.
+                Some(Err(error @ TrainError::Stopped { .. })) => stopped = stopped.or(Some(error)),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        stopped.map_or(Ok(done), Err)
+    }
+
+    fn watch<B: AutodiffBackend>(&self) -> ScoreWatch<B> {
+        ScoreWatch::new(self.score_every, self.gamma, self.per_head)
+    }
+
+    fn one<B: AutodiffBackend>(
+        &self,
+        arm: &Arm,
+        seed: u64,
+        mut watcher: Forward<'_, B>,
+        device: &Device<B>,
+    ) -> Result<Run, TrainError> {
+        let config = TrainConfig {
+            seed,
+            ..self.train.clone()
+        };
+        let model = arm.model.init::<B>(seed, device)?;
+        let mut task = TextTask::new(arm.objective, self.data, &config, device)?;
+        let mut record = Record::default();
+        fit::<B, _>(model, &mut task, &config, &mut [&mut record, &mut watcher])?;
+        let scoring_seconds = watcher.score.spent().as_secs_f64();
+        Ok(Run {
+            arm: arm.name.clone(),
+            seed,
+            seconds: record.steps.last().map_or(0.0, |row| row.seconds),
+            steps: record.steps,
+            held_out: record.held_out,
+            scores: watcher.score.into_rows(),
+            scoring_seconds,
+        })
+    }
+}
+
+/// Runs a task in a thread pool of its own, so that runs side by side do not share their threads.
+fn in_pool<T: Send>(threads: usize, task: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .build()
+    {
+        Ok(pool) => pool.install(task),
+        // No thread to be had: the run goes on in this one.
+        Err(_) => task(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[derive(Default)]
+struct Record {
+    steps: Vec<StepRow>,
+    held_out: Vec<(usize, f64)>,
+}
+
+impl<M> Observer<M> for Record {
+    fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
+        match event {
+            Event::Step { row, .. } => self.steps.push(*row),
+            Event::Evaluated { step, loss } => self.held_out.push((*step, *loss)),
+            Event::Start { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// Scores a run and passes on what happens in it.
+struct Forward<'a, B> {
+    run: usize,
+    watch: &'a (dyn Fn(RunEvent) + Sync),
+    stop: &'a AtomicBool,
+    score: ScoreWatch<B>,
+}
+
+impl<B: AutodiffBackend> Observer<TextTransformer<B>> for Forward<'_, B> {
+    fn observe(&mut self, event: &Event<'_, TextTransformer<B>>) -> Result<(), TrainError> {
+        let run = self.run;
+        let before = self.score.rows().len();
+        self.score.observe(event)?;
+        if let Some(new) = self.score.rows().get(before..).filter(|new| !new.is_empty()) {
+            let symmetry = Summary::of(new.iter().filter_map(|row| row.scores.symmetry));
+            let directionality = Summary::of(new.iter().map(|row| row.scores.directionality.excess));
+            (self.watch)(RunEvent::Scored {
+                run,
+                step: new[0].step,
+                symmetry: symmetry.map(|s| s.median),
+                directionality: directionality.map(|s| s.median),
+            });
+        }
+        match event {
+            Event::Step { row, .. } => {
+                (self.watch)(RunEvent::Step { run, row: *row });
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(TrainError::Stopped { step: row.step });
+                }
+            }
+            Event::Evaluated { step, loss } => {
+                (self.watch)(RunEvent::Evaluated {
+                    run,
+                    step: *step,
+                    loss: *loss,
+                });
+            }
+            Event::Start { .. } => {}
+        }
+        Ok(())
+    }
+}

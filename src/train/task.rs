@@ -1,0 +1,195 @@
+//! What a model is trained on.
+
+use burn::module::AutodiffModule;
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use burn::tensor::{Device, ElementConversion, Tensor, TensorData};
+
+use super::config::{TrainConfig, TrainError};
+use crate::attention::{AttentionMask, Noise};
+use crate::data::{Batches, Packed};
+use crate::model::TextTransformer;
+use crate::objective::{self, ObjectiveMode, Prepared, Visibility, Vocabulary};
+use crate::random;
+
+/// A source of batches and the loss on them.
+///
+/// Batches are made on the host and addressed by step, so that a run that begins in the middle sees what
+/// an unbroken one would have seen.
+pub trait Task<B: AutodiffBackend> {
+    /// The model that is trained.
+    type Model: AutodiffModule<B>;
+    /// One forward pass's worth of data, on the host.
+    type Batch;
+
+    /// Refuses a model that does not fit the data.
+    ///
+    /// # Errors
+    /// Whatever does not fit, by name.
+    fn check(&self, model: &Self::Model) -> Result<(), TrainError>;
+
+    /// The batches of one update.
+    ///
+    /// # Errors
+    /// Where the data cannot be read or the objective cannot be applied.
+    fn batches(&mut self, step: usize) -> Result<Vec<Self::Batch>, TrainError>;
+
+    /// Number of predictions in a batch, by which its loss counts within an update.
+    fn weight(&self, batch: &Self::Batch) -> usize;
+
+    /// Number of input tokens in a batch.
+    fn tokens(&self, batch: &Self::Batch) -> usize;
+
+    /// Mean loss over the predictions of a batch, shape `[1]`; `part` is its place within the update.
+    fn loss(&self, model: &Self::Model, batch: Self::Batch, step: usize, part: usize) -> Tensor<B, 1>;
+
+    /// Mean loss over the held-out data.
+    ///
+    /// # Errors
+    /// As [`batches`](Self::batches).
+    fn evaluate(&self, model: &<Self::Model as AutodiffModule<B>>::InnerModule) -> Result<f64, TrainError>;
+}
+
+/// Text to train on and text to evaluate on, as tokens of one vocabulary.
+#[derive(Debug, Clone, Copy)]
+pub struct TextData<'a> {
+    /// Sequences to train on.
+    pub train: &'a Packed,
+    /// Sequences to evaluate on, of the same length.
+    pub held_out: &'a Packed,
+    /// The vocabulary of both.
+    pub vocabulary: &'a Vocabulary,
+}
+
+/// Language modelling by any [`ObjectiveMode`].
+#[derive(Debug)]
+pub struct TextTask<'a, B: AutodiffBackend> {
+    objective: ObjectiveMode,
+    data: TextData<'a>,
+    batches: Batches<'a>,
+    accumulation: usize,
+    seed: u64,
+    mask: Option<AttentionMask<B>>,
+    held_out_mask: Option<AttentionMask<B::InnerBackend>>,
+    device: Device<B>,
+}
+
+impl<'a, B: AutodiffBackend> TextTask<'a, B> {
+    /// A task over packed text.
+    ///
+    /// # Errors
+    /// [`TrainError::Data`] for batches of nothing.
+    pub fn new(
+        objective: ObjectiveMode,
+        data: TextData<'a>,
+        config: &TrainConfig,
+        device: &Device<B>,
+    ) -> Result<Self, TrainError> {
+        let n = data.train.n();
+        let visibility = objective.attention_mask(n);
+        Ok(Self {
+            objective,
+            data,
+            batches: Batches::new(data.train, config.batch_size, config.seed)?,
+            accumulation: config.accumulation,
+            seed: config.seed,
+            mask: mask(visibility, n, device),
+            held_out_mask: mask(visibility, n, device),
+            device: device.clone(),
+        })
+    }
+
+    /// Corrupts sequences and chooses their targets, from a stream of their own.
+    fn prepare(&self, sequences: &[u32], place: [&str; 3]) -> Result<Prepared, TrainError> {
+        let n = self.data.train.n();
+        let rng = &mut random::stream(self.seed, place);
+        Ok(self
+            .objective
+            .prepare(sequences, sequences.len() / n, n, self.data.vocabulary, rng)?)
+    }
+}
+
+impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
+    type Model = TextTransformer<B>;
+    type Batch = Prepared;
+
+    fn check(&self, model: &Self::Model) -> Result<(), TrainError> {
+        let (tokens, vocab_size) = (self.data.vocabulary.size, model.vocab_size());
+        if tokens > vocab_size {
+            return Err(TrainError::Vocabulary { tokens, vocab_size });
+        }
+        let (length, positions) = (self.data.train.n(), model.max_positions());
+        if length > positions {
+            return Err(TrainError::Length { length, positions });
+        }
+        Ok(())
+    }
+
+    fn batches(&mut self, step: usize) -> Result<Vec<Prepared>, TrainError> {
+        (0..self.accumulation)
+            .map(|part| {
+                let place = step * self.accumulation + part;
+                let sequences = self.batches.batch(place as u64);
+                self.prepare(&sequences, ["corruption", &step.to_string(), &part.to_string()])
+            })
+            .collect()
+    }
+
+    fn weight(&self, batch: &Prepared) -> usize {
+        batch.targets.len()
+    }
+
+    fn tokens(&self, batch: &Prepared) -> usize {
+        batch.inputs.len()
+    }
+
+    fn loss(&self, model: &TextTransformer<B>, batch: Prepared, step: usize, part: usize) -> Tensor<B, 1> {
+        let noise = Noise::new(self.seed, step as u64).at(format!("part {part}"));
+        loss(model, batch, self.mask.as_ref(), Some(&noise), &self.device)
+    }
+
+    fn evaluate(&self, model: &TextTransformer<B::InnerBackend>) -> Result<f64, TrainError> {
+        // The stream does not know the step: every evaluation sees the same corruption.
+        let (mut sum, mut count) = (0.0, 0);
+        let size = self.batches.batch_size();
+        for (index, sequences) in self.data.held_out.chunks(size).enumerate() {
+            let prepared = self.prepare(sequences, ["held out", &index.to_string(), ""])?;
+            for batch in prepared.chunks(size) {
+                let weight = batch.targets.len();
+                let loss = loss(model, batch, self.held_out_mask.as_ref(), None, &self.device);
+                sum += loss.into_scalar().elem::<f64>() * weight as f64;
+                count += weight;
+            }
+        }
+        Ok(sum / count as f64)
+    }
+}
+
+/// The mask of an objective; none where everything is seen.
+fn mask<B: Backend>(visibility: Visibility, n: usize, device: &Device<B>) -> Option<AttentionMask<B>> {
+    (visibility != Visibility::Full).then(|| AttentionMask::from_fn(n, |q, k| visibility.sees(q, k), device))
+}
+
+/// The mean loss of a prepared batch, on any backend.
+fn loss<B: Backend>(
+    model: &TextTransformer<B>,
+    batch: Prepared,
+    mask: Option<&AttentionMask<B>>,
+    noise: Option<&Noise>,
+    device: &Device<B>,
+) -> Tensor<B, 1> {
+    let inputs = Tensor::from_data(integers(batch.inputs, [batch.batch, batch.n]), device);
+    let n_predicted = batch.targets.len();
+    let positions = Tensor::from_data(integers(batch.positions, [n_predicted]), device);
+    let targets = Tensor::from_data(integers(batch.targets, [n_predicted]), device);
+    let hidden = model.forward(inputs, mask, noise);
+    // Before the vocabulary, not after it: see `TextTransformer::logits`.
+    objective::loss(
+        model.logits(objective::select_positions(hidden, positions)),
+        targets,
+    )
+}
+
+fn integers<const D: usize>(values: Vec<u32>, shape: [usize; D]) -> TensorData {
+    // Token ids and positions fit i32, which every backend has.
+    TensorData::new(values.into_iter().map(|v| v as i32).collect::<Vec<_>>(), shape)
+}
