@@ -1,6 +1,100 @@
 //! The `wqk` command.
+//!
+//! One file a subcommand, each with its `Args` and a `run` that takes them together with the
+//! [`Common`] flags. Errors end here: one line on standard error, exit code 1, or 2 for a usage error.
+
+pub mod common;
+pub mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use common::Common;
+
+/// Study self-attention through its bilinear form `W_qk = W_q W_kᵀ`.
+#[derive(Debug, Parser)]
+#[command(name = "wqk", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// The flags of every subcommand.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {}
+
+/// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
 
 /// Runs the command with the arguments of the process, and gives its exit code.
-pub fn run() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn run() -> ExitCode {
+    run_with(std::env::args_os())
+}
+
+fn run_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match dispatch(&cli) {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
+    cli.common.set_threads();
+    match cli.command {}
+}
+
+/// Prints what clap has to say, be it an error or the help that was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to tell when the reader has closed the pipe.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    if output::is_closed_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(Usage(message)) = error.downcast_ref() {
+        return usage(&Cli::command().error(ErrorKind::ValueValidation, message));
+    }
+    print_error(error);
+    ExitCode::FAILURE
+}
+
+/// One line on standard error: `wqk: error: what (where): remedy`.
+pub fn print_error(error: &anyhow::Error) {
+    eprintln!("wqk: error: {}", one_line(&format!("{error:#}")));
+}
+
+/// A message that came with line breaks, such as that of a parser, in one line.
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn messages_fit_one_line() {
+        assert_eq!(one_line("a\n  b\tc "), "a b c");
+    }
 }

@@ -1,0 +1,192 @@
+//! Where results go: standard output, or files that appear whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+/// A place for a result, opened before the long work that leads to it.
+///
+/// A file is written beside its final place and renamed into it by [`Output::commit`], so that neither
+/// an error nor an interruption leaves half a file behind, and an older file stays until then.
+#[derive(Debug)]
+pub struct Output {
+    target: Target,
+    name: String,
+}
+
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    /// A device or a pipe: nothing that can be renamed over.
+    Stream(fs::File),
+    File {
+        temporary: NamedTempFile,
+        path: PathBuf,
+    },
+}
+
+impl Output {
+    /// Opens `path` for a result, `-` meaning standard output.
+    ///
+    /// # Errors
+    /// Where the folder does not exist or cannot be written to, or `path` is a folder.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        if path == Path::new("-") {
+            return Ok(Self {
+                target: Target::Stdout,
+                name: "standard output".into(),
+            });
+        }
+        let target = Target::open(path).with_context(|| format!("cannot write the output file '{name}'"))?;
+        Ok(Self { target, name })
+    }
+
+    /// Standard output.
+    pub fn stdout() -> Self {
+        Self {
+            target: Target::Stdout,
+            name: "standard output".into(),
+        }
+    }
+
+    /// Whether this is standard output on a terminal.
+    pub fn is_terminal(&self) -> bool {
+        use std::io::IsTerminal;
+        matches!(self.target, Target::Stdout) && io::stdout().is_terminal()
+    }
+
+    /// Whether results show up while they are written, which they do everywhere but in a file.
+    pub fn is_stream(&self) -> bool {
+        !matches!(self.target, Target::File { .. })
+    }
+
+    /// Adds bytes to the result.
+    ///
+    /// # Errors
+    /// Whatever the system says, with the name of the output.
+    pub fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let written = match &mut self.target {
+            Target::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
+            }
+            Target::Stream(file) => file.write_all(bytes),
+            Target::File { temporary, .. } => temporary.write_all(bytes),
+        };
+        written.with_context(|| format!("cannot write to '{}'", self.name))
+    }
+
+    /// Finishes the result: a file gets its name only now.
+    ///
+    /// # Errors
+    /// Where the file cannot be flushed or renamed.
+    pub fn commit(self) -> anyhow::Result<()> {
+        if let Target::File { temporary, path } = self.target {
+            temporary
+                .persist(path)
+                .with_context(|| format!("cannot write the output file '{}'", self.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn open(path: &Path) -> io::Result<Self> {
+        // A link is followed, or the rename would replace the link instead of the file.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => return Err(io::Error::other("it is a folder: name a file in it")),
+            Ok(meta) if !meta.is_file() => {
+                return Ok(Self::Stream(fs::OpenOptions::new().write(true).open(&path)?));
+            }
+            // A file that must not be written must not be replaced either.
+            Ok(_) => drop(fs::OpenOptions::new().append(true).open(&path)?),
+            Err(_) => {}
+        }
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let temporary = temporary_file(folder)?;
+        Ok(Self::File { temporary, path })
+    }
+}
+
+/// A temporary file with the permissions of an ordinary new one.
+fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".wqk-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+    }
+    #[cfg(not(unix))]
+    builder.tempfile_in(folder)
+}
+
+/// Whether an error only says that nobody reads the output any more, as under `wqk … | head`.
+pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scores.csv");
+        fs::write(&path, "old").unwrap();
+
+        let mut dropped = Output::open(&path).unwrap();
+        dropped.write(b"half").unwrap();
+        drop(dropped);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+
+        let mut written = Output::open(&path).unwrap();
+        written.write(b"new").unwrap();
+        written.commit().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut output = Output::open(&link).unwrap();
+        output.write(b"new").unwrap();
+        output.commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+
+        let mut null = Output::open(Path::new("/dev/null")).unwrap();
+        assert!(null.is_stream());
+        null.write(b"gone").unwrap();
+        null.commit().unwrap();
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_found_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("absent/scores.csv")] {
+            let error = Output::open(&path).unwrap_err();
+            assert!(format!("{error:#}").contains(&path.display().to_string()));
+        }
+    }
+}
