@@ -1,0 +1,194 @@
+//! A table of texts, and the plain formats that it is written in.
+
+use std::fmt::Write;
+
+use super::plot::escape;
+
+/// How the cells of a column stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A header and rows of cells, as plain text.
+///
+/// Rows shorter than the header are filled with empty cells; longer ones are cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows yet.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
+        Self {
+            columns: columns
+                .into_iter()
+                .map(|(name, align)| (name.into(), align))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn push<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
+        row.resize(self.columns.len(), String::new());
+        self.rows.push(row);
+    }
+
+    /// The names of the columns and how they stand.
+    pub fn columns(&self) -> &[(String, Align)] {
+        &self.columns
+    }
+
+    /// The rows, each as wide as the header.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
+    /// GitHub-flavoured Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut text = String::new();
+        let mut line = |cells: &mut dyn Iterator<Item = String>| {
+            text.push('|');
+            for cell in cells {
+                write!(text, " {cell} |").expect("writing to a String cannot fail");
+            }
+            text.push('\n');
+        };
+        line(&mut self.columns.iter().map(|(name, _)| escape_markdown(name)));
+        line(&mut self.columns.iter().map(|(_, align)| match align {
+            Align::Left => "---".to_owned(),
+            Align::Right => "---:".to_owned(),
+        }));
+        for row in &self.rows {
+            line(&mut row.iter().map(|cell| escape_markdown(cell)));
+        }
+        text
+    }
+
+    /// A LaTeX `tabular` with the rules of the package booktabs.
+    pub fn to_latex(&self) -> String {
+        let columns: String = self
+            .columns
+            .iter()
+            .map(|(_, align)| if *align == Align::Left { 'l' } else { 'r' })
+            .collect();
+        let line = |cells: Vec<String>| format!("    {} \\\\\n", cells.join(" & "));
+        let head = self
+            .columns
+            .iter()
+            .map(|(name, _)| format!("\\textbf{{{}}}", escape_latex(name)))
+            .collect();
+        let mut text = format!(
+            "\\begin{{tabular}}{{{columns}}}\n    \\toprule\n{}    \\midrule\n",
+            line(head)
+        );
+        for row in &self.rows {
+            text += &line(row.iter().map(|cell| escape_latex(cell)).collect());
+        }
+        text + "    \\bottomrule\n\\end{tabular}\n"
+    }
+
+    /// An HTML table.
+    pub fn to_html(&self) -> String {
+        let class = |align: Align| if align == Align::Right { " class=\"n\"" } else { "" };
+        let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
+        for (name, align) in &self.columns {
+            write!(html, "<th{}>{}</th>", class(*align), escape(name))
+                .expect("writing to a String cannot fail");
+        }
+        html.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            html.push_str("<tr>");
+            for (cell, (_, align)) in row.iter().zip(&self.columns) {
+                write!(html, "<td{}>{}</td>", class(*align), escape(cell))
+                    .expect("writing to a String cannot fail");
+            }
+            html.push_str("</tr>\n");
+        }
+        html + "</tbody></table></div>\n"
+    }
+}
+
+fn escape_markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => escaped.push(' '),
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '$' => escaped.extend(['\\', c]),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn escape_latex(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => escaped.push(' '),
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', c]),
+            '\\' => escaped.push_str("\\textbackslash{}"),
+            '~' => escaped.push_str("\\textasciitilde{}"),
+            '^' => escaped.push_str("\\textasciicircum{}"),
+            '−' => escaped.push_str("$-$"),
+            '±' => escaped.push_str("$\\pm$"),
+            '×' => escaped.push_str("$\\times$"),
+            'γ' => escaped.push_str("$\\gamma$"),
+            '<' => escaped.push_str("$<$"),
+            '>' => escaped.push_str("$>$"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new([("Model", Align::Left), ("Symmetry", Align::Right)]);
+        table.push(["a_b|c", "0.50 ± [0.10, 0.20]"]);
+        table.push(["<i>&", "−0.10"]);
+        table
+    }
+
+    #[test]
+    fn markdown() {
+        let expected = "| Model | Symmetry |\n| --- | ---: |\n\
+                        | a\\_b\\|c | 0.50 ± \\[0.10, 0.20\\] |\n| &lt;i>&amp; | −0.10 |\n";
+        assert_eq!(table().to_markdown(), expected);
+    }
+
+    #[test]
+    fn latex() {
+        let expected = "\\begin{tabular}{lr}\n    \\toprule\n    \\textbf{Model} & \\textbf{Symmetry} \\\\\n    \\midrule\n\
+                        \u{20}   a\\_b|c & 0.50 $\\pm$ [0.10, 0.20] \\\\\n    $<$i$>$\\& & $-$0.10 \\\\\n    \
+                        \\bottomrule\n\\end{tabular}\n";
+        assert_eq!(table().to_latex(), expected);
+    }
+
+    #[test]
+    fn html() {
+        let html = table().to_html();
+        assert!(html.contains("<tr><td>a_b|c</td><td class=\"n\">0.50 ± [0.10, 0.20]</td></tr>"));
+        assert!(html.contains("<td>&lt;i&gt;&amp;</td>"));
+    }
+
+    #[test]
+    fn rows_are_as_wide_as_the_header() {
+        let mut table = table();
+        table.push(["short"]);
+        table.push(["x", "y", "z"]);
+        assert!(table.rows().iter().all(|row| row.len() == 2));
+    }
+}
