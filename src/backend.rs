@@ -163,45 +163,57 @@ pub mod device {
 macro_rules! with_backend {
     ($kind:expr, $number:expr, |$B:ident, $device:ident| $body:expr) => {
         match $kind {
-            $crate::backend::BackendKind::Flex => $crate::__with_flex!($number, $B, $device, $body),
-            $crate::backend::BackendKind::NdArray => $crate::__with_ndarray!($number, $B, $device, $body),
-            $crate::backend::BackendKind::Wgpu => $crate::__with_wgpu!($number, $B, $device, $body),
-            $crate::backend::BackendKind::Tch => $crate::__with_tch!($number, $B, $device, $body),
-            $crate::backend::BackendKind::Cuda => $crate::__with_cuda!($number, $B, $device, $body),
+            $crate::backend::BackendKind::Flex => {
+                $crate::backend::arms::flex!(Flex, flex, $number, $B, $device, $body)
+            }
+            $crate::backend::BackendKind::NdArray => {
+                $crate::backend::arms::ndarray!(NdArray, ndarray, $number, $B, $device, $body)
+            }
+            $crate::backend::BackendKind::Wgpu => {
+                $crate::backend::arms::wgpu!(Wgpu, wgpu, $number, $B, $device, $body)
+            }
+            $crate::backend::BackendKind::Tch => {
+                $crate::backend::arms::tch!(Tch, tch, $number, $B, $device, $body)
+            }
+            $crate::backend::BackendKind::Cuda => {
+                $crate::backend::arms::cuda!(Cuda, cuda, $number, $B, $device, $body)
+            }
         }
     };
 }
 pub use with_backend;
 
-// One arm a backend, chosen here by the features of this crate: a `cfg` inside an exported macro would
-// be judged by the features of the crate that calls it.
-#[rustfmt::skip] // it indents the inner macro further at each run
-macro_rules! arm {
-    ($d:tt $name:ident, $feature:literal, $kind:ident, $module:ident) => {
-        #[cfg(feature = $feature)]
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! $name {
-            ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {{
-                type $d B = $d crate::backend::$kind;
-                let $d device = $d crate::backend::device::$module($d number);
-                ::core::result::Result::Ok($d body)
-            }};
-        }
-        #[cfg(not(feature = $feature))]
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! $name {
-            ($d number:expr, $d B:ident, $d device:ident, $d body:expr) => {
-                ::core::result::Result::Err($d crate::backend::BackendError::NotCompiled(
-                    $d crate::backend::BackendKind::$kind,
-                ))
-            };
-        }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __compiled {
+    ($kind:ident, $module:ident, $number:expr, $B:ident, $device:ident, $body:expr) => {{
+        type $B = $crate::backend::$kind;
+        let $device = $crate::backend::device::$module($number);
+        ::core::result::Result::Ok($body)
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __not_compiled {
+    ($kind:ident, $module:ident, $number:expr, $B:ident, $device:ident, $body:expr) => {
+        ::core::result::Result::Err($crate::backend::BackendError::NotCompiled(
+            $crate::backend::BackendKind::$kind,
+        ))
     };
 }
-arm!($ __with_flex, "flex", Flex, flex);
-arm!($ __with_ndarray, "ndarray", NdArray, ndarray);
-arm!($ __with_wgpu, "wgpu", Wgpu, wgpu);
-arm!($ __with_tch, "tch", Tch, tch);
-arm!($ __with_cuda, "cuda", Cuda, cuda);
+
+/// The arm of each backend, chosen by the features of this crate: a `cfg` inside an exported macro would be
+/// judged by the features of the crate that calls it.
+#[doc(hidden)]
+pub mod arms {
+    macro_rules! arms {
+        ($($name:ident: $feature:literal),+) => {$(
+            #[cfg(feature = $feature)]
+            pub use crate::__compiled as $name;
+            #[cfg(not(feature = $feature))]
+            pub use crate::__not_compiled as $name;
+        )+};
+    }
+    arms!(flex: "flex", ndarray: "ndarray", wgpu: "wgpu", tch: "tch", cuda: "cuda");
+}
