@@ -81,6 +81,14 @@ pub enum BilinearError {
     /// A threshold that is not a number.
     #[error("gamma is {0}: it must be finite")]
     Gamma(f64),
+    /// Heads narrower than the part that rotary positions turn.
+    #[error("rotary positions turn {width} entries of a head, which has {head_dim}")]
+    Rotary {
+        /// The entries that are turned, and those before them.
+        width: usize,
+        /// The width of a head.
+        head_dim: usize,
+    },
     /// A decomposition that did not converge.
     #[error("the {what} of a {size}x{size} matrix did not converge")]
     NoConvergence {

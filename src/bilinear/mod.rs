@@ -31,6 +31,7 @@ mod kernel;
 mod measure;
 mod moments;
 mod null;
+mod rotary;
 mod spectrum;
 pub mod summary;
 
@@ -42,5 +43,6 @@ pub use kernel::Path;
 pub use measure::{DirectionalityScores, HeadScores, LayerScores};
 pub use moments::Moments;
 pub use null::SymmetryNull;
+pub use rotary::{Rotary, RotaryPairs};
 pub use spectrum::{EigenvalueSummary, Spectrum};
 pub use summary::{Summary, quantile};
