@@ -111,6 +111,8 @@ pub(super) fn kind(path: &Path, bytes: &[u8]) -> Result<Kind, FormatError> {
         })
     };
     match bytes {
+        // The header's first byte. Before the rest: the header's length may begin as a pickle does.
+        [_, _, _, _, _, _, _, _, b'{', ..] => Ok(Kind::Safetensors),
         [b'P', b'K', 3, 4, ..] => Ok(Kind::TorchZip),
         [0x80, 2..=5, ..] => Ok(Kind::TorchLegacy),
         [b'G', b'G', b'U', b'F', ..] => unsupported(
@@ -125,8 +127,7 @@ pub(super) fn kind(path: &Path, bytes: &[u8]) -> Result<Kind, FormatError> {
             "the file is a Git LFS pointer, not the weights themselves",
             "fetch the weights with git lfs pull",
         ),
-        // The header's first byte, or a file too short to have one, whose error is better.
-        [_, _, _, _, _, _, _, _, b'{', ..] => Ok(Kind::Safetensors),
+        // A file too short to have one, whose error is better.
         _ if path.extension() == Some(OsStr::new("safetensors")) => Ok(Kind::Safetensors),
         _ => unsupported(
             "the file is neither safetensors nor one that torch.save wrote",
