@@ -1,3 +1,266 @@
 //! Pretrained checkpoints: file formats, the registry of families, and the reading of queries and keys.
+//!
+//! # Examples
+//! ```no_run
+//! use wqk::backend::Flex;
+//! use wqk::checkpoint::{self, Options, Settings};
+//! let checkpoint = checkpoint::open("bert-base-uncased", &Options::default())?;
+//! for layer in checkpoint.layers::<Flex>(&Default::default()) {
+//!     let layer = layer?;
+//!     println!("{} {}: {:?}", layer.module, layer.index, layer.form.symmetry());
+//! }
+//! let report = checkpoint.score::<Flex>(&Settings::default(), &Default::default(), |_| ())?;
+//! # Ok::<(), checkpoint::CheckpointError>(())
+//! ```
 
+mod error;
+mod error_context;
+mod extract;
+pub mod family;
 pub mod format;
+mod frequencies;
+mod options;
+mod plan;
+mod published;
+mod score;
+
+use std::path::Path;
+
+use burn::tensor::backend::Backend;
+
+use crate::bilinear::{BilinearForm, Rotary};
+use error_context::Context;
+use extract::{Extractor, Folding};
+use family::{Config, Family, StackKind};
+use format::Store;
+use plan::LayerPlan;
+
+pub use error::CheckpointError;
+pub use options::Options;
+pub use published::{Fault, Published};
+pub use score::{
+    DirectionalitySummary, LayerReport, ModelReport, Report, SCHEMA, Settings, StackSummary, summarise,
+};
+
+/// A checkpoint whose self-attention layers have been found, and can be read one at a time.
+#[derive(Debug)]
+pub struct Checkpoint {
+    store: Store,
+    name: String,
+    family: Family,
+    layers: Vec<LayerPlan>,
+    notes: Vec<String>,
+    options: Options,
+}
+
+/// One self-attention layer of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct CheckpointLayer<B: Backend> {
+    /// The part of the model.
+    pub stack: StackKind,
+    /// Counts the self-attention layers of the stack from 0.
+    pub index: usize,
+    /// The module's name in the file.
+    pub module: String,
+    /// How often the layer is applied (ALBERT shares layers).
+    pub repeats: usize,
+    /// The norm whose gain was folded in: none where that was not asked for, or where none precedes the attention.
+    pub folded_norm: Option<String>,
+    /// The form, at the offset that was asked for.
+    pub form: BilinearForm<B>,
+}
+
+/// Finds the self-attention layers of a checkpoint: a folder as Hugging Face's library writes it, or one file.
+///
+/// Reads `config.json` and the headers of the files; of the weights nothing.
+///
+/// # Errors
+/// Files that cannot be read, a family that is not known, a configuration that contradicts the shapes.
+pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Checkpoint, CheckpointError> {
+    let path = path.as_ref();
+    let store = Store::open(path)?;
+    let family = family_of(&store, options)?;
+    let (layers, mut notes) = plan::plan(&family, &store, options)?;
+    if layers.is_empty() {
+        return Err(CheckpointError::NoLayers {
+            path: path.to_owned(),
+            family: family.name,
+            found: plan::attention_like(&store),
+        });
+    }
+    if layers
+        .iter()
+        .any(|l| l.query_norm.is_some() || l.key_norm.is_some())
+    {
+        notes.push("normalisers on queries and keys are left out, their gains are folded in".into());
+    }
+    if options.offset != 0 && layers.iter().any(|l| l.rotary.is_none()) {
+        notes.push(
+            "positions do not rotate queries and keys in every layer: there all offsets are the same".into(),
+        );
+    }
+    if options.fold_norm && layers.iter().any(|l| l.norm.is_none()) {
+        notes.push(
+            "no norm with a gain precedes the attention of every layer: there none is folded in".into(),
+        );
+    }
+    Ok(Checkpoint {
+        name: name_of(path),
+        store,
+        family,
+        layers,
+        notes,
+        options: options.clone(),
+    })
+}
+
+/// The last part of a path that says something.
+fn name_of(path: &Path) -> String {
+    let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    full.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+fn family_of(store: &Store, options: &Options) -> Result<Family, CheckpointError> {
+    let context = Context(store);
+    if let Some(described) = options.described() {
+        return described.map_err(|what| {
+            context.option(
+                what,
+                "give the weights' names and layout as `wqk families` explains",
+            )
+        });
+    }
+    let unknown = |what: String| CheckpointError::UnknownFamily {
+        path: store.path().to_owned(),
+        what,
+        found: plan::attention_like(store),
+    };
+    if let Some(name) = &options.family {
+        return family::by_name(name)
+            .cloned()
+            .ok_or_else(|| unknown(format!("no family is called {name:?}")));
+    }
+    let Some(config) = store.config() else {
+        return Err(unknown("there is no config.json to name the family".into()));
+    };
+    let Some(model_type) = config.get("model_type").and_then(|t| t.as_str()) else {
+        return Err(unknown("config.json has no model_type".into()));
+    };
+    family::by_model_type(model_type)
+        .cloned()
+        .ok_or_else(|| unknown(format!("no family for the model_type {model_type:?}")))
+}
+
+impl Checkpoint {
+    /// The name of the folder or file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The family that it was read as.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// The tensors.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What a reader of its scores should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The number of parameters in the file.
+    pub fn parameters(&self) -> u64 {
+        self.store.parameters()
+    }
+
+    /// The number of self-attention layers in the file.
+    pub fn len(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Whether there are none; a checkpoint that opens has some.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// SHA-256 of the tensors that the layers' queries and keys are read from, in hexadecimal.
+    ///
+    /// # Errors
+    /// A tensor that cannot be read.
+    pub fn digest(&self) -> Result<String, CheckpointError> {
+        let mut names: Vec<&str> = self
+            .layers
+            .iter()
+            .flat_map(|layer| layer.projection.tensors())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let digest = self.store.digest(&names)?;
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The layers in order, each read when its turn comes.
+    pub fn layers<'a, B: Backend>(
+        &'a self,
+        device: &'a B::Device,
+    ) -> impl ExactSizeIterator<Item = Result<CheckpointLayer<B>, CheckpointError>> + 'a {
+        (0..self.len()).map(move |i| self.layer(i, device))
+    }
+
+    /// Reads the layer at a position of the list.
+    fn layer<B: Backend>(&self, i: usize, device: &B::Device) -> Result<CheckpointLayer<B>, CheckpointError> {
+        let (plan, extractor) = (&self.layers[i], self.extractor::<B>(i, device));
+        let folding = Folding {
+            norm: self.options.fold_norm,
+            query_key_norms: true,
+        };
+        let mut form = extractor.form(folding)?;
+        if self.options.offset != 0
+            && let Some(rotary) = self.rotary(plan)?
+        {
+            form = extractor.check(form.at_offset(&rotary, self.options.offset))?;
+        }
+        Ok(CheckpointLayer {
+            stack: plan.stack,
+            index: plan.index,
+            module: plan.module.clone(),
+            repeats: plan.repeats,
+            folded_norm: plan.norm.clone().filter(|_| self.options.fold_norm),
+            form,
+        })
+    }
+
+    fn extractor<'a, B: Backend>(&'a self, i: usize, device: &'a B::Device) -> Extractor<'a, B> {
+        Extractor {
+            store: &self.store,
+            layer: &self.layers[i],
+            device,
+        }
+    }
+
+    /// How positions rotate a layer's queries and keys.
+    fn rotary(&self, plan: &LayerPlan) -> Result<Option<Rotary>, CheckpointError> {
+        let Some(pairs) = plan.rotary else { return Ok(None) };
+        let stack = &self.family.stacks[plan.entry];
+        let config = Config::new(self.store.config(), stack.config.as_deref(), &stack.defaults);
+        let (start, width) = match &plan.projection {
+            plan::Projection::Latent(latent) => (latent.plain, latent.rotary),
+            _ => (0, plan.head_dim),
+        };
+        let dim = config.size(&stack.rotary_dim, &[]).map(|size| size.value);
+        let frequencies = frequencies::frequencies(&config, plan.number, width, dim)
+            .map_err(|what| Context(&self.store).option(what, "score at offset 0, or correct config.json"))?;
+        Ok(Some(
+            Rotary::new(pairs, frequencies.values)
+                .starting_at(start)
+                .scaled_by(frequencies.scale),
+        ))
+    }
+}

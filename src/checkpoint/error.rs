@@ -1,0 +1,103 @@
+use std::path::PathBuf;
+
+use super::format::FormatError;
+use crate::bilinear::BilinearError;
+
+/// Why a checkpoint could not be scored. Every message is one line, `what (where): remedy`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The files themselves.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// No family answers for the model, and none was described.
+    #[error(
+        "{what} ({}): {found}name a family with --family (`wqk families` lists them), or describe the weights with \
+         --q-pattern 'NAME.{{l}}.NAME' --k-pattern 'NAME.{{l}}.NAME' --heads N, --kv-heads, --head-dim, and --layout",
+        path.display()
+    )]
+    UnknownFamily {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What was missing.
+        what: String,
+        /// The attention-like tensors of the file, or nothing.
+        found: String,
+    },
+    /// The family is known, but the file holds none of its layers.
+    #[error(
+        "the file holds no self-attention layer of the family {family} ({}): {found}check config.json's model_type, \
+         or describe the weights with --q-pattern and --k-pattern",
+        path.display()
+    )]
+    NoLayers {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The family.
+        family: String,
+        /// The attention-like tensors of the file, or nothing.
+        found: String,
+    },
+    /// A pattern was found in several places.
+    #[error(
+        "the pattern {pattern:?} stands in {} places, under {prefixes:?} ({}): save the model that is meant by itself, \
+         or give --q-pattern and --k-pattern with the prefix",
+        prefixes.len(), path.display()
+    )]
+    Ambiguous {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The pattern.
+        pattern: String,
+        /// What stands before it.
+        prefixes: Vec<String>,
+    },
+    /// A value that the family needs and nothing gives.
+    #[error("config.json gives no {what} ({}): state it with {flag}", path.display())]
+    Missing {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The value.
+        what: &'static str,
+        /// The flag that gives it.
+        flag: &'static str,
+    },
+    /// The configuration and a tensor's shape contradict each other.
+    #[error(
+        "{source_of_value} and the shape {shape:?} of tensor {tensor:?} disagree, {why} ({}): the file and its \
+         config.json are not of one model, or the family is another",
+        path.display()
+    )]
+    Disagrees {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Where the value is from, and the value.
+        source_of_value: String,
+        /// The tensor.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// What would fit.
+        why: String,
+    },
+    /// An option that makes no sense for the family.
+    #[error("{what} ({}): {remedy}", path.display())]
+    Option {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What was asked for.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The numbers of a layer.
+    #[error("{source} (layer {module} of {}): the weights of this layer cannot be scored", path.display())]
+    Layer {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The layer's module.
+        module: String,
+        /// What is wrong with it.
+        source: BilinearError,
+    },
+}

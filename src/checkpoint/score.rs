@@ -1,0 +1,229 @@
+//! Scores of a checkpoint, as a report that serialises to the JSON schema of `wqk score`.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::backend::Backend;
+use serde::{Deserialize, Serialize};
+
+use super::family::StackKind;
+use super::published::Published;
+use super::{Checkpoint, CheckpointError, Options};
+use crate::bilinear::{Directionality, LayerScores, Summary};
+
+/// The version of the JSON schema. Fields are only ever added to it.
+pub const SCHEMA: u32 = 1;
+
+/// Scores of several checkpoints with the same settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version of this program.
+    pub version: String,
+    /// One entry a checkpoint.
+    pub models: Vec<ModelReport>,
+    /// What the scores mean.
+    pub settings: Settings,
+}
+
+impl Report {
+    /// A report of these models.
+    pub fn new(models: Vec<ModelReport>, settings: Settings) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            models,
+            settings,
+        }
+    }
+}
+
+/// What the scores of a report mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// The γ of the directionality's threshold.
+    pub gamma: f64,
+    /// Whether every head is scored too.
+    pub per_head: bool,
+    /// The rotary offset of key from query.
+    pub offset: i64,
+    /// Whether the preceding norm's gain is folded in.
+    pub fold_norm: bool,
+    /// Whether the value of the structure paper's code is given beside the right one.
+    pub as_published: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gamma: Directionality::GAMMA,
+            per_head: false,
+            offset: 0,
+            fold_norm: false,
+            as_published: false,
+        }
+    }
+}
+
+impl Settings {
+    /// These settings with the offset and folding that a checkpoint is opened with.
+    pub fn with_options(self, options: &Options) -> Self {
+        Self {
+            offset: options.offset,
+            fold_norm: options.fold_norm,
+            ..self
+        }
+    }
+}
+
+/// The scores of one checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// The name of the folder or file.
+    pub name: String,
+    /// The family.
+    pub family: String,
+    /// The number of parameters in the file.
+    pub parameters: u64,
+    /// SHA-256 of the weights that were read, in hexadecimal.
+    pub digest: String,
+    /// One entry a self-attention layer.
+    pub layers: Vec<LayerReport>,
+    /// Over the layers of each stack.
+    pub summary: BTreeMap<StackKind, StackSummary>,
+    /// What a reader of the scores should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The scores of one layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LayerReport {
+    /// The part of the model.
+    pub stack: StackKind,
+    /// Counts the self-attention layers of the stack from 0.
+    pub index: usize,
+    /// The module's name in the file.
+    pub module: String,
+    /// How often the layer is applied.
+    #[serde(default = "once")]
+    pub repeats: usize,
+    /// The scores.
+    #[serde(flatten)]
+    pub scores: LayerScores,
+    /// The norm whose gain was folded in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded_norm: Option<String>,
+    /// What the structure paper's code gives, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_published: Option<Published>,
+}
+
+fn once() -> usize {
+    1
+}
+
+/// Median and quartiles over the layers of a stack, of the whole layers' scores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StackSummary {
+    /// The number of layers.
+    pub layers: usize,
+    /// Of the symmetry; absent where no layer has one.
+    pub symmetry: Option<Summary>,
+    /// Of the directionality.
+    pub directionality: DirectionalitySummary,
+}
+
+/// Median and quartiles of both variants of directionality.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DirectionalitySummary {
+    /// Of the definition.
+    pub definition: Option<Summary>,
+    /// Of the excess.
+    pub excess: Option<Summary>,
+}
+
+/// The summary of each stack.
+pub fn summarise(layers: &[LayerReport]) -> BTreeMap<StackKind, StackSummary> {
+    let mut stacks: BTreeMap<StackKind, Vec<&LayerScores>> = BTreeMap::new();
+    for layer in layers {
+        stacks.entry(layer.stack).or_default().push(&layer.scores);
+    }
+    let over = |layers: &[&LayerScores], score: fn(&LayerScores) -> Option<f64>| {
+        Summary::of(layers.iter().filter_map(|layer| score(layer)))
+    };
+    stacks
+        .into_iter()
+        .map(|(stack, layers)| {
+            let summary = StackSummary {
+                layers: layers.len(),
+                symmetry: over(&layers, |l| l.symmetry),
+                directionality: DirectionalitySummary {
+                    definition: over(&layers, |l| Some(l.directionality.definition)),
+                    excess: over(&layers, |l| Some(l.directionality.excess)),
+                },
+            };
+            (stack, summary)
+        })
+        .collect()
+}
+
+impl Checkpoint {
+    /// Scores every layer, one after the other.
+    ///
+    /// The offset and the folding are those that the checkpoint was opened with; `settings` says the rest.
+    /// `progress` sees each layer when it is done.
+    ///
+    /// # Errors
+    /// A layer that cannot be read or scored.
+    pub fn score<B: Backend>(
+        &self,
+        settings: &Settings,
+        device: &B::Device,
+        mut progress: impl FnMut(&LayerReport),
+    ) -> Result<ModelReport, CheckpointError> {
+        let layers = (0..self.len())
+            .map(|i| {
+                let layer = self.score_layer::<B>(i, settings, device)?;
+                progress(&layer);
+                Ok(layer)
+            })
+            .collect::<Result<Vec<_>, CheckpointError>>()?;
+        Ok(ModelReport {
+            name: self.name().to_owned(),
+            family: self.family().name.clone(),
+            parameters: self.parameters(),
+            digest: self.digest()?,
+            summary: summarise(&layers),
+            layers,
+            notes: self.notes().to_vec(),
+        })
+    }
+
+    /// Scores the layer at a position of the checkpoint's list.
+    fn score_layer<B: Backend>(
+        &self,
+        i: usize,
+        settings: &Settings,
+        device: &B::Device,
+    ) -> Result<LayerReport, CheckpointError> {
+        let layer = self.layer::<B>(i, device)?;
+        let extractor = self.extractor::<B>(i, device);
+        let scores = extractor.check(layer.form.measure(settings.gamma, settings.per_head))?;
+        drop(layer.form);
+        let as_published = match settings.as_published {
+            true => Some(Published::of(&extractor, settings.gamma)?),
+            false => None,
+        };
+        Ok(LayerReport {
+            stack: layer.stack,
+            index: layer.index,
+            module: layer.module,
+            repeats: layer.repeats,
+            scores,
+            folded_norm: layer.folded_norm,
+            as_published,
+        })
+    }
+}
