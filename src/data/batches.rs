@@ -94,3 +94,54 @@ fn order(len: usize, seed: u64, epoch: u64) -> Vec<u32> {
     order.shuffle(&mut random::stream(seed, ["batches", &epoch.to_string()]));
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seven sequences of two tokens; the even token of each is twice its number.
+    fn packed() -> Packed {
+        Packed::from_tokens((0..14).collect(), 2).unwrap()
+    }
+
+    fn numbers(tokens: &[u32]) -> Vec<u32> {
+        tokens.iter().step_by(2).map(|token| token / 2).collect()
+    }
+
+    #[test]
+    fn every_sequence_once_an_epoch_whatever_the_batch() {
+        let packed = packed();
+        for batch in [1, 2, 3, 7, 20] {
+            let mut batches = Batches::new(&packed, batch, 1).unwrap();
+            let seen: Vec<u32> = (0..42).flat_map(|step| numbers(&batches.batch(step))).collect();
+            for epoch in seen.chunks_exact(7) {
+                let mut epoch = epoch.to_vec();
+                epoch.sort_unstable();
+                assert_eq!(epoch, [0, 1, 2, 3, 4, 5, 6], "batch {batch}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_can_be_asked_for_in_any_order() {
+        let packed = packed();
+        let mut in_order = Batches::new(&packed, 3, 1).unwrap();
+        let expected: Vec<_> = (0..20).map(|step| in_order.batch(step)).collect();
+        let mut backwards = Batches::new(&packed, 3, 1).unwrap();
+        for step in (0..20).rev() {
+            assert_eq!(backwards.batch(step), expected[step as usize]);
+        }
+        assert_eq!(in_order.epoch_of(2), 0);
+        assert_eq!(in_order.epoch_of(3), 1);
+    }
+
+    #[test]
+    fn orders_differ_by_epoch_and_seed() {
+        let packed = Packed::from_tokens((0..200).collect(), 2).unwrap();
+        let epoch = |seed, epoch| Batches::new(&packed, 100, seed).unwrap().batch(epoch);
+        assert_eq!(epoch(1, 0), epoch(1, 0));
+        assert_ne!(epoch(1, 0), epoch(1, 1));
+        assert_ne!(epoch(1, 0), epoch(2, 0));
+        assert!(matches!(Batches::new(&packed, 0, 1), Err(DataError::BatchSize)));
+    }
+}

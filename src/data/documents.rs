@@ -97,3 +97,6 @@ pub fn sha256(path: impl AsRef<Path>) -> Result<String, DataError> {
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+#[cfg(test)]
+mod tests;

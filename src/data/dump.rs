@@ -197,7 +197,12 @@ impl DumpDocuments {
         }
     }
 
-    fn broken(&self, error: quick_xml::Error) -> DataError {
+    fn broken(&mut self, error: quick_xml::Error) -> DataError {
+        if !matches!(error, quick_xml::Error::Io(_))
+            && let Some(damage) = self.origin.damage(self.reader.get_mut())
+        {
+            return damage;
+        }
         match error {
             quick_xml::Error::Io(error) => self.origin.error(&error),
             quick_xml::Error::Syntax(_) => self.cut_off(),

@@ -139,3 +139,72 @@ impl Packed {
         self.tokens.chunks(batch.max(1) * self.n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Result<Document, DataError> {
+        Ok(Document {
+            title: String::new(),
+            text: text.to_owned(),
+        })
+    }
+
+    #[test]
+    fn documents_end_to_end() {
+        let tokenizer = Tokenizer::bytes();
+        let packed = Packed::new([document("abc"), document("de"), document("fg")], &tokenizer, 3).unwrap();
+        assert_eq!((packed.n(), packed.len()), (3, 3));
+        // Separators between documents, none at the ends, and nothing left over: 3 + 1 + 2 + 1 + 2 = 9.
+        assert_eq!(tokenizer.decode(packed.tokens()).unwrap(), "abc[SEP]de[SEP]fg");
+        assert_eq!(tokenizer.decode(packed.sequence(1).unwrap()).unwrap(), "[SEP]de");
+        assert_eq!(packed.sequence(3), None);
+        let shorter = Packed::new([document("abc"), document("de")], &tokenizer, 4).unwrap();
+        assert_eq!(tokenizer.decode(shorter.tokens()).unwrap(), "abc[SEP]");
+        let titled = Document {
+            title: "T".to_owned(),
+            text: "x".to_owned(),
+        };
+        let packed = Packed::new([Ok(titled)], &tokenizer, 3).unwrap();
+        assert_eq!(tokenizer.decode(packed.tokens()).unwrap(), "T\nx");
+    }
+
+    #[test]
+    fn the_end_is_held_out() {
+        let packed = Packed::from_tokens((0..40).collect(), 2).unwrap();
+        let (train, held_out) = packed.clone().hold_out(0.11).unwrap();
+        assert_eq!((train.len(), held_out.len()), (17, 3));
+        assert_eq!([train.tokens(), held_out.tokens()].concat(), packed.tokens());
+        let sizes: Vec<usize> = train.chunks(5).map(<[u32]>::len).collect();
+        assert_eq!(sizes, [10, 10, 10, 4]);
+        for share in [0.0, 1.0, -1.0, f64::NAN] {
+            let error = packed.clone().hold_out(share);
+            assert!(matches!(error, Err(DataError::HeldOutShare(_))), "{share}");
+        }
+        let one = Packed::from_tokens(vec![1, 2], 2).unwrap();
+        assert!(matches!(
+            one.hold_out(0.5),
+            Err(DataError::TooFewTokens { need: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn too_little_text() {
+        let message = Packed::new([document("ab")], &Tokenizer::bytes(), 8)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("2 tokens make 0 sequences of length 8"),
+            "{message}"
+        );
+        let length = Packed::new([document("ab")], &Tokenizer::bytes(), 1);
+        assert!(matches!(length, Err(DataError::SequenceLength(1))));
+        let failing = Packed::new(
+            [document("abc"), Err(DataError::BatchSize)],
+            &Tokenizer::bytes(),
+            2,
+        );
+        assert!(matches!(failing, Err(DataError::BatchSize)));
+    }
+}

@@ -119,6 +119,15 @@ impl Origin {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// What is wrong with the compression, where text that makes no sense comes from damaged data: a
+    /// decompressor gives a whole block before it finds that the sum over it is wrong.
+    pub(super) fn damage(&self, reader: &mut dyn Read) -> Option<DataError> {
+        const BLOCK: u64 = 1 << 20;
+        self.compression?;
+        let error = io::copy(&mut reader.take(BLOCK), &mut io::sink()).err()?;
+        Some(self.error(&error))
+    }
+
     /// An error of the reader: of the encoding, of the compression, or of the system.
     pub(super) fn error(&self, error: &io::Error) -> DataError {
         let path = self.path();

@@ -68,13 +68,14 @@ impl TextDocuments {
         Ok(Some((text, ended)))
     }
 
-    fn encoding(&self, at: usize, problem: &'static str) -> DataError {
-        DataError::Encoding {
+    fn encoding(&mut self, at: usize, problem: &'static str) -> DataError {
+        let damage = self.origin.damage(&mut self.reader);
+        damage.unwrap_or_else(|| DataError::Encoding {
             path: self.origin.path(),
             line: self.line,
             byte: self.byte + at as u64,
             problem,
-        }
+        })
     }
 
     fn document(&mut self) -> Result<Option<Document>, DataError> {

@@ -40,6 +40,7 @@ pub(super) fn arrange(text: &str) -> String {
             continue;
         }
         let line = tidy(line.trim_start_matches(['*', '#', ':', ';', ' ']));
+        let line = line.strip_prefix(". ").unwrap_or(&line);
         if !line.chars().any(char::is_alphanumeric) {
             continue;
         }
@@ -47,7 +48,7 @@ pub(super) fn arrange(text: &str) -> String {
             arranged.push_str(&title);
             arranged.push('\n');
         }
-        arranged.push_str(&line);
+        arranged.push_str(line);
         arranged.push('\n');
     }
     arranged.truncate(arranged.trim_end().len());
@@ -66,9 +67,9 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 /// `()`.
 fn tidy(line: &str) -> String {
     let mut tidied = String::with_capacity(line.len());
-    // Where the text stood before each bracket that is open and still empty.
     let mut space = false;
-    for character in line.chars() {
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
         match character {
             '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{ad}' | '\u{feff}' | '\u{2060}' => continue,
             _ if character.is_whitespace() || character.is_control() => {
@@ -98,6 +99,7 @@ fn tidy(line: &str) -> String {
                 }
             }
             ',' | ';' if space => {}
+            '.' if space && characters.peek().is_none_or(|next| next.is_whitespace()) => {}
             _ if space && !after_opening && !tidied.is_empty() => tidied.push(' '),
             _ => {}
         }

@@ -84,6 +84,10 @@ const INLINE: [&str; 38] = [
     "time",
 ];
 
+/// How deep markup may be nested; what would open more is left out. Pages nest a handful of levels, and
+/// text is copied once a level when it closes.
+const DEEPEST: usize = 100;
+
 /// What is open, and the text gathered in it so far.
 struct Frame {
     kind: Kind,
@@ -106,7 +110,8 @@ struct Scanner<'a> {
     frames: Vec<Frame>,
     open_templates: usize,
     open_tables: usize,
-    /// Elements of which no end is left further on, so that it is not looked for again.
+    /// Elements of which no end is left further on (`>` where no tag ends any more), so that it is not
+    /// looked for again and again.
     unclosed: Vec<&'static str>,
     namespaces: &'a Namespaces,
 }
@@ -176,13 +181,16 @@ impl<'a> Scanner<'a> {
     }
 
     fn open(&mut self, kind: Kind, length: usize) {
+        self.at += length;
+        if self.frames.len() > DEEPEST {
+            return;
+        }
         self.open_templates += usize::from(kind == Kind::Template);
         self.open_tables += usize::from(kind == Kind::Table);
         self.frames.push(Frame {
             kind,
             text: String::new(),
         });
-        self.at += length;
     }
 
     /// Takes the innermost frame off; the page stays.
@@ -320,10 +328,14 @@ impl<'a> Scanner<'a> {
         let known = |names: &[&'static str]| names.iter().copied().find(|&known| known == name);
         let dropped = known(&DROPPED);
         let breaking = known(&BREAKING);
-        let Some(end) = rest
-            .find('>')
-            .filter(|_| dropped.is_some() || breaking.is_some() || known(&INLINE).is_some())
-        else {
+        let is_element = dropped.is_some() || breaking.is_some() || known(&INLINE).is_some();
+        let end = (is_element && !self.unclosed.contains(&">"))
+            .then(|| rest.find('>'))
+            .flatten();
+        if is_element && end.is_none() && !self.unclosed.contains(&">") {
+            self.unclosed.push(">");
+        }
+        let Some(end) = end else {
             self.literal(1);
             return;
         };
@@ -336,7 +348,12 @@ impl<'a> Scanner<'a> {
             return;
         }
         if let Some(name) = dropped {
-            if let Some((_, after)) = self.find_end(name) {
+            if let Some((content_end, after)) = self.find_end(name) {
+                let content = &self.markup[self.at..content_end];
+                // Formulas that need no TeX read as they are: "where x + y = 1".
+                if name == "math" && !content.contains(['\\', '{', '^', '_']) {
+                    self.push(content);
+                }
                 self.at = after;
             }
         } else if name == "nowiki"
@@ -361,8 +378,11 @@ impl<'a> Scanner<'a> {
                 .markup
                 .get(tag + 2..after_name)
                 .is_some_and(|there| there.eq_ignore_ascii_case(name));
-            if is_it && let Some(end) = self.markup[after_name..].find('>') {
-                return Some((tag, after_name + end + 1));
+            if is_it {
+                match self.markup[after_name..].find('>') {
+                    Some(end) => return Some((tag, after_name + end + 1)),
+                    None => break,
+                }
             }
             from = tag + 2;
         }
