@@ -19,6 +19,7 @@
 //! ```
 
 mod batches;
+pub mod bundled;
 mod document;
 mod documents;
 mod dump;
