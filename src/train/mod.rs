@@ -22,3 +22,6 @@ pub use observer::{Event, Observer, ScoreRow, ScoreWatch, StepRow};
 pub use optimiser::{AdamWByRank, adamw};
 pub use schedule::{Decay, Schedule};
 pub use task::{Task, TextData, TextTask};
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;
