@@ -4,7 +4,10 @@
 //! [`Common`] flags. Errors end here: one line on standard error, exit code 1, or 2 for a usage error.
 
 pub mod common;
+pub mod demo;
 pub mod output;
+mod runs;
+pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,7 +31,10 @@ pub struct Cli {
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// `wqk demo`.
+    Demo(demo::DemoArgs),
+}
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +59,9 @@ fn run_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     cli.common.set_threads();
-    match cli.command {}
+    match &cli.command {
+        Command::Demo(args) => demo::run(args, &cli.common),
+    }
 }
 
 /// Prints what clap has to say, be it an error or the help that was asked for.

@@ -1,5 +1,7 @@
 //! Tables, curves and pages made of results.
 
+pub mod experiment;
+pub mod folder;
 pub mod html;
 pub mod plot;
 pub mod table;
