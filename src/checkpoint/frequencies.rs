@@ -228,3 +228,76 @@ fn parameters<'a>(config: &Config<'a>, local: bool) -> Option<&'a Value> {
             .or_else(|| config.value("rope_scaling"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn of(config: Value, layer: usize) -> Result<Frequencies, String> {
+        frequencies(&Config::new(Some(&config), None, &Map::new()), layer, 8, None)
+    }
+
+    #[test]
+    fn frequencies_fall_by_powers_of_the_base() {
+        // Su et al. 2021, equation 15: θ_i = base^(−2(i−1)/d).
+        let plain = of(json!({"rope_theta": 10000.0}), 0).unwrap();
+        let expected = [1.0, 0.1, 0.01, 0.001];
+        assert!(
+            plain
+                .values
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-15),
+            "{plain:?}"
+        );
+        assert_eq!(of(json!({}), 0), Ok(plain));
+        assert_eq!(of(json!({"rotary_pct": 0.5}), 0).unwrap().values, [1.0, 0.01]);
+    }
+
+    #[test]
+    fn older_configurations_say_the_same() {
+        let scaled = json!({"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6});
+        let local = json!({"rope_type": "default", "rope_theta": 1e4});
+        let types: Vec<_> = (1..=6)
+            .map(|i| {
+                if i % 6 == 0 {
+                    "full_attention"
+                } else {
+                    "sliding_attention"
+                }
+            })
+            .collect();
+        let new = json!({"layer_types": types, "rope_parameters": {"full_attention": scaled, "sliding_attention": local}});
+        let old = json!({
+            "sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+            "rope_scaling": {"type": "linear", "factor": 8.0},
+        });
+        for layer in 0..6 {
+            assert_eq!(of(new.clone(), layer), of(old.clone(), layer), "layer {layer}");
+        }
+        assert_ne!(of(old.clone(), 4), of(old, 5));
+        let modernbert =
+            json!({"global_rope_theta": 160000.0, "local_rope_theta": 1e4, "global_attn_every_n_layers": 3});
+        assert_eq!(of(modernbert.clone(), 3), of(json!({"rope_theta": 160000.0}), 0));
+        assert_eq!(of(modernbert, 2), of(json!({}), 0));
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_named() {
+        for (config, what) in [
+            (json!({"rope_scaling": {"type": "linear"}}), "factor"),
+            (json!({"rope_scaling": {"type": "spiral"}}), "spiral"),
+            (
+                json!({"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}),
+                "short_factor",
+            ),
+            (json!({"partial_rotary_factor": 7.0}), "56 of 8"),
+            (json!({"rope_theta": 0.0}), "base 0"),
+        ] {
+            let error = of(config, 0).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod extract;
 pub mod family;
 pub mod format;
 mod frequencies;
+mod module;
 mod options;
 mod plan;
 mod published;
@@ -36,6 +37,7 @@ use format::Store;
 use plan::LayerPlan;
 
 pub use error::CheckpointError;
+pub use module::score_module;
 pub use options::Options;
 pub use published::{Fault, Published};
 pub use score::{
@@ -100,9 +102,7 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Checkpoint, Che
         );
     }
     if options.fold_norm && layers.iter().any(|l| l.norm.is_none()) {
-        notes.push(
-            "no norm with a gain precedes the attention of every layer: there none is folded in".into(),
-        );
+        notes.push("before some layers the file holds no norm with a gain: there none is folded in".into());
     }
     Ok(Checkpoint {
         name: name_of(path),

@@ -2,6 +2,9 @@
 //! `transformers` built and ran (`tests/zoo/make.py`), and, where they are at hand, a second set of such models and
 //! real checkpoints.
 
+mod backends;
+mod described;
+mod published;
 mod shared;
 mod weights;
 mod zoo;

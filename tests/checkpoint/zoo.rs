@@ -15,7 +15,7 @@ use crate::{Triple, deviation, score, weights};
 const TOLERANCE: f64 = 1e-4;
 
 #[derive(Deserialize)]
-struct Layer {
+pub struct Layer {
     stack: String,
     index: usize,
     n_heads: usize,
@@ -35,7 +35,7 @@ struct Measured {
     heads: Vec<Triple>,
 }
 
-fn models() -> Vec<(String, Value, Vec<Layer>)> {
+pub fn models() -> Vec<(String, Value, Vec<Layer>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()

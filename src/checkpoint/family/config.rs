@@ -75,3 +75,13 @@ pub(crate) struct Size {
     pub value: usize,
     pub from: String,
 }
+
+impl Size {
+    /// A value that the user stated by a flag.
+    pub fn stated(value: Option<usize>, flag: &str) -> Option<Self> {
+        value.map(|value| Self {
+            value,
+            from: flag.to_owned(),
+        })
+    }
+}

@@ -128,6 +128,17 @@ impl StackKind {
     }
 }
 
+impl std::str::FromStr for StackKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = [Self::Encoder, Self::Decoder, Self::Text, Self::Vision];
+        all.into_iter()
+            .find(|stack| stack.name() == name)
+            .ok_or_else(|| format!("unknown stack {name:?}: one of encoder, decoder, text, vision"))
+    }
+}
+
 /// How queries and keys lie in the file. No shape can tell a wrong choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -28,10 +28,10 @@ impl<'a> Pattern<'a> {
             let close = open + pattern[open..].find('}')?;
             rest = rest.strip_suffix(&pattern[close + 1..])?;
             let digits = rest.len() - rest.bytes().rev().take_while(u8::is_ascii_digit).count();
-            let number = rest[digits..].parse().ok()?;
+            let number: u32 = rest[digits..].parse().ok()?;
             match &pattern[open + 1..close] {
-                "l" => layer = number,
-                "m" => inner = number,
+                "l" => layer = number as usize,
+                "m" => inner = number as usize,
                 _ => return None,
             }
             (rest, pattern) = (&rest[..digits], &pattern[..open]);
