@@ -61,8 +61,8 @@ impl Tokenizer {
     /// Reads a tokenizer: a `tokenizer.json` of the `tokenizers` library (any model), one written by
     /// [`to_json`](Self::to_json), or BERT's `vocab.txt`, one word piece a line.
     ///
-    /// A `vocab.txt` says nothing of letter case: text is lower-cased, and stripped of accents, when no
-    /// piece but the bracketed ones has an upper-case letter, as in BERT's uncased vocabularies.
+    /// A `vocab.txt` says nothing of letter case: text is lower-cased, and stripped of accents, when
+    /// lower-casing would change no piece but the bracketed ones, as in BERT's uncased vocabularies.
     ///
     /// # Errors
     /// [`DataError::Folder`], [`DataError::Unreadable`], and [`DataError::Tokenizer`] for a file that is

@@ -59,9 +59,11 @@ impl Pieces {
             return Err(format!("none of its {} lines is [UNK]", pieces.len()));
         }
         let is_special = |piece: &str| piece.starts_with('[') && piece.ends_with(']');
-        let lowercase = !pieces
+        // A vocabulary that was made after lower-casing holds nothing that lower-casing changes. (It may
+        // hold capitals that have no small letter, such as ℝ.)
+        let lowercase = pieces
             .iter()
-            .any(|piece| !is_special(piece) && piece.chars().any(char::is_uppercase));
+            .all(|piece| is_special(piece) || piece.to_lowercase() == *piece);
         let special: Vec<AddedToken> = SPECIAL
             .iter()
             .filter(|name| pieces.contains(name))

@@ -46,6 +46,8 @@ fn word_pieces_of_a_vocab_txt() {
     assert_eq!(tokenizer.decode(&[8, 5, 6, 7]).unwrap(), "the unaffable");
     // Text that reads like a special token is text.
     assert_eq!(tokenizer.encode("[MASK]").unwrap(), [11, 10, 12]);
+    let mathematical = from(&(UNCASED.to_owned() + "ℝ\n")).unwrap();
+    assert_eq!(mathematical.encode("The").unwrap(), [8]);
     let cased = from(&UNCASED.replace("the", "The")).unwrap();
     assert_eq!(cased.encode("The the").unwrap(), [8, 1]);
 }
@@ -114,4 +116,25 @@ fn a_vocabulary_larger_than_the_model() {
         message.contains("13 tokens") && message.contains("vocabulary 12"),
         "{message}"
     );
+}
+
+/// BERT's own two files, which say the same in two ways.
+#[test]
+fn shared_vocab_and_json_agree() {
+    let root = std::env::var_os("WQK_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"),
+        PathBuf::from,
+    );
+    let folder = root.join("data/tokenizers/bert-base-uncased");
+    if !folder.is_dir() {
+        eprintln!("skipped: no tokenizer at {}", folder.display());
+        return;
+    }
+    let json = Tokenizer::from_file(folder.join("tokenizer.json")).unwrap();
+    let vocab = Tokenizer::from_file(folder.join("vocab.txt")).unwrap();
+    assert_eq!(json.vocabulary(), vocab.vocabulary());
+    let text = "GAI (Arabidopsis thaliana), Élan vital; 東京 & ℝ: unaffable!";
+    let tokens = json.encode(text).unwrap();
+    assert_eq!(vocab.encode(text).unwrap(), tokens);
+    assert!(!tokens.contains(&json.vocabulary().unk.unwrap()));
 }
