@@ -32,6 +32,7 @@ mod measure;
 mod moments;
 mod null;
 mod rotary;
+pub mod significance;
 mod spectrum;
 pub mod summary;
 
