@@ -13,7 +13,7 @@ pub enum CheckpointError {
     /// No family answers for the model, and none was described.
     #[error(
         "{what} ({}): {found}name a family with --family (`wqk families` lists them), or describe the weights with \
-         --q-pattern 'NAME.{{l}}.NAME' --k-pattern 'NAME.{{l}}.NAME' --heads N, --kv-heads, --head-dim, and --layout",
+         --q-pattern 'NAME.{{l}}.NAME' --k-pattern 'NAME.{{l}}.NAME' --n-heads N, --n-kv-heads, --head-dim, and --layout",
         path.display()
     )]
     UnknownFamily {

@@ -6,6 +6,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 
 use super::CheckpointError;
+use super::adapter::Adapter;
 use super::error_context::Context;
 use super::format::Store;
 use super::plan::{Latent, LayerPlan, Projection, Rows};
@@ -24,6 +25,7 @@ pub(super) struct Folding {
 #[derive(Debug)]
 pub(super) struct Extractor<'a, B: Backend> {
     pub store: &'a Store,
+    pub adapter: Option<&'a Adapter>,
     pub layer: &'a LayerPlan,
     pub device: &'a B::Device,
 }
@@ -75,7 +77,7 @@ impl<B: Backend> Extractor<'_, B> {
             Projection::Columns { tensor, query, key } => {
                 // Held as [in, out]: folding sees the transposed roles.
                 let read = |range: &Range<usize>| -> Result<Tensor<B, 2>, CheckpointError> {
-                    let values = self.store.read_slice_f32(tensor, 1, range.clone())?;
+                    let values = self.read(tensor, 1, range)?;
                     let mut weight = Weight {
                         values,
                         inputs: range.len(),
@@ -117,12 +119,18 @@ impl<B: Backend> Extractor<'_, B> {
         })
     }
 
+    /// A part of a weight, merged with the adapter's.
+    fn read(&self, tensor: &str, axis: usize, range: &Range<usize>) -> Result<Vec<f32>, CheckpointError> {
+        let mut values = self.store.read_slice_f32(tensor, axis, range.clone())?;
+        if let Some(adapter) = self.adapter {
+            adapter.add_to(&mut values, tensor, axis, range)?;
+        }
+        Ok(values)
+    }
+
     fn rows(&self, rows: &Rows) -> Result<Weight, CheckpointError> {
         let [_, inputs] = Context(self.store).matrix(&rows.tensor)?;
-        let mut parts = rows
-            .ranges
-            .iter()
-            .map(|range| self.store.read_rows_f32(&rows.tensor, range.clone()));
+        let mut parts = rows.ranges.iter().map(|range| self.read(&rows.tensor, 0, range));
         let mut values = parts.next().transpose()?.unwrap_or_default();
         let count: usize = rows.ranges.iter().map(Range::len).sum();
         values.reserve_exact((count * inputs).saturating_sub(values.len()));

@@ -13,6 +13,7 @@
 //! # Ok::<(), checkpoint::CheckpointError>(())
 //! ```
 
+mod adapter;
 mod error;
 mod error_context;
 mod extract;
@@ -24,12 +25,14 @@ mod options;
 mod plan;
 mod published;
 mod score;
+mod significance;
 
 use std::path::Path;
 
 use burn::tensor::backend::Backend;
 
 use crate::bilinear::{BilinearForm, Rotary};
+use adapter::Adapter;
 use error_context::Context;
 use extract::{Extractor, Folding};
 use family::{Config, Family, StackKind};
@@ -43,11 +46,13 @@ pub use published::{Fault, Published};
 pub use score::{
     DirectionalitySummary, LayerReport, ModelReport, Report, SCHEMA, Settings, StackSummary, summarise,
 };
+pub use significance::{HeadSignificance, LayerSignificance};
 
 /// A checkpoint whose self-attention layers have been found, and can be read one at a time.
 #[derive(Debug)]
 pub struct Checkpoint {
     store: Store,
+    adapter: Option<Adapter>,
     name: String,
     family: Family,
     layers: Vec<LayerPlan>,
@@ -104,8 +109,33 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Checkpoint, Che
     if options.fold_norm && layers.iter().any(|l| l.norm.is_none()) {
         notes.push("before some layers the file holds no norm with a gain: there none is folded in".into());
     }
+    let adapter = options
+        .adapter
+        .as_deref()
+        .map(|folder| Adapter::open(folder, &store))
+        .transpose()?;
+    if let (Some(adapter), Some(folder)) = (&adapter, &options.adapter) {
+        let touched = layers.iter().any(|layer| {
+            layer
+                .projection
+                .tensors()
+                .into_iter()
+                .any(|tensor| adapter.changes(tensor))
+        });
+        let what = if touched {
+            "merged with the adapter"
+        } else {
+            "queries and keys are not changed by the adapter"
+        };
+        notes.push(format!(
+            "{what} {} (weights {})",
+            name_of(folder),
+            &adapter.digest()?[..12]
+        ));
+    }
     Ok(Checkpoint {
         name: name_of(path),
+        adapter,
         store,
         family,
         layers,
@@ -240,6 +270,7 @@ impl Checkpoint {
     fn extractor<'a, B: Backend>(&'a self, i: usize, device: &'a B::Device) -> Extractor<'a, B> {
         Extractor {
             store: &self.store,
+            adapter: self.adapter.as_ref(),
             layer: &self.layers[i],
             device,
         }

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use super::family::{Alternatives, Family, Layout, Stack, StackKind};
 
 /// How to read a checkpoint. The default reads what `config.json` says, as the plain form of each layer.
@@ -25,6 +27,8 @@ pub struct Options {
     pub offset: i64,
     /// Folds the gain of the preceding norm in, on both sides.
     pub fold_norm: bool,
+    /// The folder of a LoRA adapter to merge with the weights.
+    pub adapter: Option<PathBuf>,
 }
 
 impl Options {

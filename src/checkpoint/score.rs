@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::StackKind;
 use super::published::Published;
+use super::significance::LayerSignificance;
 use super::{Checkpoint, CheckpointError, Options};
 use crate::bilinear::{Directionality, LayerScores, Summary};
 
@@ -118,6 +119,9 @@ pub struct LayerReport {
     /// What the structure paper's code gives, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_published: Option<Published>,
+    /// How far the scores lie from those of random matrices, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub significance: Option<LayerSignificance>,
 }
 
 fn once() -> usize {
@@ -224,6 +228,7 @@ impl Checkpoint {
             scores,
             folded_norm: layer.folded_norm,
             as_published,
+            significance: None,
         })
     }
 }

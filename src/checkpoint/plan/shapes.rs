@@ -100,7 +100,7 @@ impl StackPlanner<'_> {
     ) -> Result<(Projection, Shape, usize), CheckpointError> {
         let heads = self
             .heads()
-            .ok_or_else(|| self.context.missing("number of query heads", "--heads"))?;
+            .ok_or_else(|| self.context.missing("number of query heads", "--n-heads"))?;
         let size = |alternatives, what| {
             self.config
                 .size(alternatives, &[])
@@ -210,9 +210,9 @@ impl StackPlanner<'_> {
                 value: rows / d.value,
                 from: d.from.clone(),
             },
-            _ => return Err(self.context.missing("number of query heads", "--heads")),
+            _ => return Err(self.context.missing("number of query heads", "--n-heads")),
         };
-        let stated = Size::stated(self.options.kv_heads, "--kv-heads");
+        let stated = Size::stated(self.options.kv_heads, "--n-kv-heads");
         let kv_heads = match stated.or_else(|| self.config.size(&self.stack.kv_heads, KV_HEADS)) {
             Some(kv_heads) => kv_heads,
             None => match key_rows {
@@ -252,6 +252,6 @@ impl StackPlanner<'_> {
     }
 
     fn heads(&self) -> Option<Size> {
-        Size::stated(self.options.heads, "--heads").or_else(|| self.config.size(&self.stack.heads, HEADS))
+        Size::stated(self.options.heads, "--n-heads").or_else(|| self.config.size(&self.stack.heads, HEADS))
     }
 }
