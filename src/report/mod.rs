@@ -4,4 +4,5 @@ pub mod experiment;
 pub mod folder;
 pub mod html;
 pub mod plot;
+pub mod scores;
 pub mod table;

@@ -53,46 +53,101 @@ impl Table {
 
     /// GitHub-flavoured Markdown.
     pub fn to_markdown(&self) -> String {
-        let mut text = String::new();
-        let mut line = |cells: &mut dyn Iterator<Item = String>| {
-            text.push('|');
-            for cell in cells {
-                write!(text, " {cell} |").expect("writing to a String cannot fail");
-            }
-            text.push('\n');
-        };
-        line(&mut self.columns.iter().map(|(name, _)| escape_markdown(name)));
-        line(&mut self.columns.iter().map(|(_, align)| match align {
+        let names = self.columns.iter().map(|(name, _)| escape_markdown(name));
+        let rules = self.columns.iter().map(|(_, align)| match align {
             Align::Left => "---".to_owned(),
             Align::Right => "---:".to_owned(),
-        }));
-        for row in &self.rows {
-            line(&mut row.iter().map(|cell| escape_markdown(cell)));
-        }
-        text
+        });
+        markdown_line(names) + &markdown_line(rules) + &self.markdown_rows()
+    }
+
+    /// The rows alone, to go on with a table.
+    pub(crate) fn markdown_rows(&self) -> String {
+        self.rows
+            .iter()
+            .map(|row| markdown_line(row.iter().map(|cell| escape_markdown(cell))))
+            .collect()
     }
 
     /// A LaTeX `tabular` with the rules of the package booktabs.
     pub fn to_latex(&self) -> String {
-        let columns: String = self
-            .columns
-            .iter()
-            .map(|(_, align)| if *align == Align::Left { 'l' } else { 'r' })
-            .collect();
-        let line = |cells: Vec<String>| format!("    {} \\\\\n", cells.join(" & "));
-        let head = self
-            .columns
-            .iter()
-            .map(|(name, _)| format!("\\textbf{{{}}}", escape_latex(name)))
-            .collect();
-        let mut text = format!(
-            "\\begin{{tabular}}{{{columns}}}\n    \\toprule\n{}    \\midrule\n",
-            line(head)
+        self.latex_head() + &self.latex_rows() + self.latex_foot()
+    }
+
+    /// Its beginning, up to the first row.
+    pub(crate) fn latex_head(&self) -> String {
+        let align = |align: Align| if align == Align::Left { 'l' } else { 'r' };
+        let columns: String = self.columns.iter().map(|(_, a)| align(*a)).collect();
+        let names = latex_line(
+            self.columns
+                .iter()
+                .map(|(name, _)| format!("\\textbf{{{}}}", escape_latex(name))),
         );
-        for row in &self.rows {
-            text += &line(row.iter().map(|cell| escape_latex(cell)).collect());
-        }
-        text + "    \\bottomrule\n\\end{tabular}\n"
+        format!("\\begin{{tabular}}{{{columns}}}\n    \\toprule\n{names}    \\midrule\n")
+    }
+
+    /// The rows alone.
+    pub(crate) fn latex_rows(&self) -> String {
+        self.rows
+            .iter()
+            .map(|row| latex_line(row.iter().map(|cell| escape_latex(cell))))
+            .collect()
+    }
+
+    /// Its end.
+    pub(crate) fn latex_foot(&self) -> &'static str {
+        "    \\bottomrule\n\\end{tabular}\n"
+    }
+
+    /// Lines of equal columns for a terminal: the names, a rule, and the rows.
+    pub(crate) fn text_lines(&self) -> Vec<String> {
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let widths: Vec<usize> = (0..names.len())
+            .map(|i| {
+                self.rows
+                    .iter()
+                    .chain([&names])
+                    .map(|row| row[i].chars().count())
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let line = |row: &[String]| {
+            let cells = row
+                .iter()
+                .zip(&self.columns)
+                .zip(&widths)
+                .map(|((cell, (_, align)), &width)| match align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        let rule = widths
+            .iter()
+            .map(|&width| "─".repeat(width))
+            .collect::<Vec<_>>()
+            .join("  ");
+        [line(&names), rule]
+            .into_iter()
+            .chain(self.rows.iter().map(|row| line(row)))
+            .collect()
+    }
+
+    /// The lines for a terminal as one text.
+    pub fn to_text(&self) -> String {
+        self.text_lines().iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Comma-separated values with the names in the first line.
+    pub fn to_csv(&self) -> String {
+        let names = self.columns.iter().map(|(name, _)| name).collect();
+        let rows = self.rows.iter().map(|row| row.iter().collect());
+        [names]
+            .into_iter()
+            .chain(rows)
+            .map(|cells: Vec<&String>| csv_line(&cells))
+            .collect()
     }
 
     /// An HTML table.
@@ -114,6 +169,22 @@ impl Table {
         }
         html + "</tbody></table></div>\n"
     }
+}
+
+fn markdown_line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// A record of comma-separated values with its line end.
+pub(crate) fn csv_line<S: AsRef<[u8]>>(cells: &[S]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells).expect("writing to memory cannot fail");
+    let bytes = writer.into_inner().expect("writing to memory cannot fail");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn latex_line(cells: impl Iterator<Item = String>) -> String {
+    format!("    {} \\\\\n", cells.collect::<Vec<_>>().join(" & "))
 }
 
 fn escape_markdown(text: &str) -> String {
