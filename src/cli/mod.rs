@@ -5,8 +5,10 @@
 
 pub mod common;
 pub mod demo;
+pub mod families;
 pub mod output;
 mod runs;
+pub mod score;
 pub mod table;
 
 use std::ffi::OsString;
@@ -32,8 +34,12 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// `wqk demo`.
+    /// Train a small encoder and decoder on real Wikipedia text, score them as they train, write a report
     Demo(demo::DemoArgs),
+    /// Score the symmetry and directionality of pretrained checkpoints
+    Score(score::Args),
+    /// List the families of models that can be scored
+    Families(families::Args),
 }
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
@@ -61,6 +67,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     cli.common.set_threads();
     match &cli.command {
         Command::Demo(args) => demo::run(args, &cli.common),
+        Command::Score(args) => score::run(args, &cli.common),
+        Command::Families(args) => families::run(args),
     }
 }
 
@@ -84,7 +92,19 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 /// One line on standard error: `wqk: error: what (where): remedy`.
 pub fn print_error(error: &anyhow::Error) {
-    eprintln!("wqk: error: {}", one_line(&format!("{error:#}")));
+    eprintln!("wqk: error: {}", one_line(&with_causes(error)));
+}
+
+/// The error and its causes, without those that it quotes already.
+fn with_causes(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |said, cause| match said.as_str() {
+            "" => cause,
+            _ if said.contains(&cause) => said,
+            _ => format!("{said}: {cause}"),
+        })
 }
 
 /// A message that came with line breaks, such as that of a parser, in one line.
@@ -99,6 +119,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = |text: &'static str| anyhow::anyhow!("no such file").context(text);
+        assert_eq!(
+            with_causes(&error("cannot read x: no such file")),
+            "cannot read x: no such file"
+        );
+        assert_eq!(
+            with_causes(&error("cannot read x")),
+            "cannot read x: no such file"
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn an_unknown_family_lists_what_could_be_attention() {
         "\"novel\"",
         "blocks.{l}.mixer.wq.weight [24, 24] x2",
         "--q-pattern",
-        "--heads",
+        "--n-heads",
         "--family",
     ] {
         assert!(message.contains(part), "{message}");
@@ -71,7 +71,7 @@ fn flags_describe_a_single_file_without_configuration() {
         family: Some("llama".into()),
         ..Options::default()
     };
-    assert!(error(&file, &family).to_string().contains("--heads"));
+    assert!(error(&file, &family).to_string().contains("--n-heads"));
 
     let heads = Options {
         heads: Some(6),

@@ -1,0 +1,322 @@
+//! The `wqk` command as a user meets it: help, formats, outputs, and errors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::Value;
+
+fn wqk() -> Command {
+    Command::cargo_bin("wqk").expect("the command is built with the tests")
+}
+
+/// A folder with a LLaMA of two layers in which `W_k = W_q`: symmetric in every head.
+fn llama(folder: &Path) -> PathBuf {
+    const D: usize = 8;
+    let model = folder.join("tiny-llama");
+    fs::create_dir_all(&model).unwrap();
+    let config = r#"{"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2,
+        "num_key_value_heads": 2, "num_hidden_layers": 2}"#;
+    fs::write(model.join("config.json"), config).unwrap();
+    // Any invertible matrix does: ones on the diagonal, a few entries off it.
+    let entry = |i: usize, j: usize| {
+        if i == j {
+            1.0
+        } else {
+            0.1 * ((i * 3 + j) % 5) as f32
+        }
+    };
+    let weight: Vec<u8> = (0..D * D)
+        .flat_map(|e| entry(e / D, e % D).to_le_bytes())
+        .collect();
+    let mut tensors = Vec::new();
+    for layer in 0..2 {
+        for name in ["q_proj", "k_proj"] {
+            let name = format!("model.layers.{layer}.self_attn.{name}.weight");
+            tensors.push((name, TensorView::new(Dtype::F32, vec![D, D], &weight).unwrap()));
+        }
+    }
+    safetensors::serialize_to_file(tensors, None, &model.join("model.safetensors")).unwrap();
+    model
+}
+
+fn stdout(command: &mut Command) -> String {
+    String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap()
+}
+
+/// The one line of an error.
+fn error_line(command: &mut Command, code: i32) -> String {
+    let output = command.assert().code(code).get_output().clone();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.stdout.is_empty(),
+        "{:?}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    stderr
+}
+
+#[test]
+fn help_names_every_subcommand() {
+    let help = stdout(wqk().arg("--help"));
+    for name in ["score", "families", "--backend", "--threads", "--seed", "--quiet"] {
+        assert!(help.contains(name), "{name}");
+    }
+    assert!(stdout(wqk().args(["score", "--help"])).contains("--as-published"));
+    assert!(stdout(wqk().arg("--version")).starts_with("wqk "));
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    let wrong: [&[&str]; 9] = [
+        &[],
+        &["score"],
+        &["score", "x", "--format", "yaml"],
+        &["score", "x", "--plot", "x.pdf"],
+        &["score", "x", "--gamma", "nan"],
+        &["score", "x", "--diff"],
+        &["score", "final", "--series"],
+        &["score", "x", "y", "--plot", "heads=x.svg"],
+        &["score", "x", "--backend", "abacus"],
+    ];
+    for arguments in wrong {
+        wqk().args(arguments).assert().code(2);
+    }
+}
+
+#[test]
+fn a_missing_checkpoint_is_one_line_and_exit_code_1() {
+    let error = error_line(wqk().args(["score", "no/such/model"]), 1);
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(
+        error.starts_with("wqk: error: ") && error.contains("no/such/model"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = folder.path().join("absent/scores.csv");
+    // The checkpoint is missing too: the output comes first.
+    let error = error_line(wqk().args(["score", "no/such/model", "-o"]).arg(&absent), 1);
+    assert!(error.contains("absent"), "{error}");
+    assert!(!error.contains("no/such/model"), "{error}");
+}
+
+#[test]
+fn json_reads_back_with_the_exact_scores_of_a_symmetric_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let json = stdout(wqk().args(["score", "--heads", "--format", "json"]).arg(&model));
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["settings"]["gamma"], 2.0);
+    assert!(report["version"].as_str().unwrap().starts_with("wqk "));
+    let model = &report["models"][0];
+    assert_eq!(model["name"], "tiny-llama");
+    assert_eq!(model["digest"].as_str().unwrap().len(), 64);
+    let layers = model["layers"].as_array().unwrap();
+    assert_eq!(layers.len(), 2);
+    for layer in layers {
+        // W_k = W_q: symmetric in every head, up to the rounding of f32 sums of 64 terms.
+        let exact = |score: &Value| (score.as_f64().unwrap() - 1.0).abs() < 1e-5;
+        assert!(exact(&layer["symmetry"]), "{layer}");
+        assert!(
+            layer["heads"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|head| exact(&head["symmetry"]))
+        );
+    }
+    assert!(
+        (model["summary"]["decoder"]["symmetry"]["median"]
+            .as_f64()
+            .unwrap()
+            - 1.0)
+            .abs()
+            < 1e-5
+    );
+}
+
+#[test]
+fn csv_has_a_row_a_layer_and_a_row_a_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let text = stdout(wqk().args(["score", "--heads", "--format", "csv"]).arg(&model));
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let head = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == "head")
+        .unwrap();
+    let heads: Vec<String> = reader
+        .records()
+        .map(|row| row.unwrap()[head].to_owned())
+        .collect();
+    assert_eq!(heads, ["", "0", "1", "", "0", "1"]);
+}
+
+#[test]
+fn markdown_and_latex_have_a_row_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let markdown = stdout(wqk().args(["score", "--format", "markdown"]).arg(&model));
+    assert!(
+        markdown.contains("| tiny-llama | decoder | 256 | 2 | 1.00 ± \\[0.00, 0.00\\] |"),
+        "{markdown}"
+    );
+    let latex = stdout(wqk().args(["score", "--format", "latex"]).arg(&model));
+    assert!(
+        latex.contains("tiny-llama & decoder & 256 & 2 & 1.00 $\\pm$ [0.00, 0.00] &"),
+        "{latex}"
+    );
+    assert!(latex.contains("\\end{tabular}"));
+}
+
+#[test]
+fn what_is_scored_is_kept_when_another_checkpoint_is_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = llama(folder.path());
+    let broken = folder.path().join("broken");
+    fs::create_dir(&broken).unwrap();
+    fs::write(broken.join("config.json"), r#"{"model_type": "llama"}"#).unwrap();
+    fs::write(broken.join("model.safetensors"), b"").unwrap();
+    let file = folder.path().join("scores.json");
+    let mut command = wqk();
+    command
+        .arg("score")
+        .args([&broken, &good, &folder.path().join("absent")])
+        .arg("-o")
+        .arg(&file);
+    let stderr = error_line(&mut command, 1);
+    assert!(stderr.contains("broken") && stderr.contains("absent"), "{stderr}");
+    assert!(
+        stderr.lines().all(|line| line.starts_with("wqk: error: ")),
+        "{stderr}"
+    );
+    let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(report["models"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn nothing_is_left_behind_when_all_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, plot) = (folder.path().join("scores.json"), folder.path().join("plot.svg"));
+    let mut command = wqk();
+    command
+        .args(["score", "no/such/model", "-o"])
+        .arg(&file)
+        .arg("--plot")
+        .arg(&plot);
+    error_line(&mut command, 1);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn figures_of_every_kind_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let mut command = wqk();
+    command
+        .arg("score")
+        .arg(&model)
+        .arg("-o")
+        .arg(folder.path().join("scores.csv"));
+    for name in ["layers.svg", "heads.svg", "size.svg", "matrix.svg"] {
+        let kind = name.strip_suffix(".svg").unwrap();
+        command
+            .arg("--plot")
+            .arg(format!("{kind}={}", folder.path().join(name).display()));
+    }
+    if cfg!(feature = "png") {
+        command.arg("--plot").arg(folder.path().join("plain.png"));
+    }
+    stdout(&mut command);
+    for name in ["layers.svg", "heads.svg", "size.svg", "matrix.svg"] {
+        let svg = fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(svg.contains("tiny-llama") && svg.ends_with("</svg>\n"), "{name}");
+    }
+}
+
+#[test]
+fn a_difference_is_after_minus_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    let (before, after) = (llama(&a), llama(&b));
+    let text = stdout(
+        wqk()
+            .args(["score", "--diff", "--format", "json"])
+            .args([&before, &after]),
+    );
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["difference"]["layers"].as_array().unwrap().len(), 2);
+    assert_eq!(report["difference"]["missing"], 0);
+    let table = stdout(wqk().args(["score", "--diff"]).args([&before, &after]));
+    assert!(table.contains("tiny-llama minus tiny-llama"), "{table}");
+}
+
+#[test]
+fn a_series_is_ordered_by_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let revisions: Vec<PathBuf> = ["step200", "step100"]
+        .iter()
+        .map(|name| {
+            let model = llama(&folder.path().join(format!("in-{name}")));
+            let named = folder.path().join(name);
+            fs::rename(model, &named).unwrap();
+            named
+        })
+        .collect();
+    let plot = folder.path().join("course.svg");
+    let text = stdout(
+        wqk()
+            .args(["score", "--series", "--plot"])
+            .arg(&plot)
+            .args(&revisions),
+    );
+    let table = text.split("by training step").nth(1).unwrap();
+    assert!(
+        table.find(" 100 ").unwrap() < table.find(" 200 ").unwrap(),
+        "{table}"
+    );
+    assert!(fs::read_to_string(&plot).unwrap().contains("training step"));
+}
+
+#[test]
+fn weights_without_a_config_are_described_by_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    fs::remove_file(model.join("config.json")).unwrap();
+    let file = model.join("model.safetensors");
+    let error = error_line(wqk().arg("score").arg(&file), 1);
+    assert!(
+        error.contains("--q-pattern") && error.contains("self_attn.q_proj"),
+        "{error}"
+    );
+    let mut command = wqk();
+    command
+        .arg("score")
+        .arg(&file)
+        .args(["--format", "csv", "--n-heads", "2"]);
+    command.args(["--q-pattern", "model.layers.{l}.self_attn.q_proj.weight"]);
+    command.args(["--k-pattern", "model.layers.{l}.self_attn.k_proj.weight"]);
+    assert_eq!(stdout(&mut command).lines().count(), 3);
+}
+
+#[test]
+fn families_are_listed_with_layout_and_source() {
+    let all = stdout(wqk().arg("families"));
+    for name in ["bert", "gpt_neox", "deepseek_v3", "whisper"] {
+        assert!(all.contains(name), "{name}");
+    }
+    let some = stdout(wqk().args(["families", "whisper"]));
+    assert!(
+        some.contains("encoder") && some.contains("decoder") && !some.contains("gpt_neox"),
+        "{some}"
+    );
+    error_line(wqk().args(["families", "no such family"]), 1);
+}
