@@ -28,3 +28,6 @@ pub use dtype::Dtype;
 pub use error::FormatError;
 pub use store::Store;
 pub use tensor::TensorInfo;
+
+#[cfg(test)]
+mod tests;

@@ -123,8 +123,8 @@ pub(super) fn legacy_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, Fo
     next()?; // the writer's system
     let object = next()?;
     let keys = next()?;
-    let storages = legacy_storages(path, bytes, at, &object, &keys)?;
     let views = views(&object).map_err(|what| malformed(path, what))?;
+    let storages = legacy_storages(path, bytes, at, &object, &keys)?;
     views
         .into_iter()
         .map(|view| match storages.get(view.storage.key) {
