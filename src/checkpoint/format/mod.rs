@@ -13,6 +13,8 @@ mod decode;
 mod dtype;
 mod error;
 mod folder;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod index;
 mod json;
 mod map;

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use self::state_dict::{View, all_storages, allowed, views};
+use self::state_dict::{View, all_storages};
+pub(super) use self::state_dict::{allowed, views};
 use super::FormatError;
 use super::error::Quoted;
 use super::pickle::{Node, Pickle, PickleFault};

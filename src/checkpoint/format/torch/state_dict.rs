@@ -19,7 +19,7 @@ const MOST_AXES: usize = 64;
 
 /// What a state dict needs beyond plain data and `OrderedDict`: functions that rebuild tensors,
 /// storage classes, element types, and two harmless value types.
-pub(super) fn allowed(module: &str, name: &str) -> bool {
+pub(in super::super) fn allowed(module: &str, name: &str) -> bool {
     match module {
         "torch._utils" => rebuild(name).is_some() || name == "_rebuild_parameter",
         "torch" => matches!(name, "Size" | "device") || Dtype::from_torch(name).is_some(),
@@ -41,7 +41,7 @@ fn rebuild(name: &str) -> Option<(usize, Option<usize>)> {
 
 /// A storage as the pickle describes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Storage<'a> {
+pub(in super::super) struct Storage<'a> {
     pub key: &'a str,
     pub dtype: Dtype,
     pub elements: usize,
@@ -56,7 +56,7 @@ impl Storage<'_> {
 
 /// A tensor as a view of a storage.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(in super::super) struct View<'a> {
     pub name: &'a str,
     pub storage: Storage<'a>,
     dtype: Dtype,
@@ -104,7 +104,7 @@ impl View<'_> {
 }
 
 /// The tensors of the state dict in a pickle.
-pub(super) fn views<'a>(pickle: &Pickle<'a>) -> Result<Vec<View<'a>>, String> {
+pub(in super::super) fn views<'a>(pickle: &Pickle<'a>) -> Result<Vec<View<'a>>, String> {
     let items = state_dict(pickle)?;
     let mut seen = HashSet::with_capacity(items.len());
     let mut views = Vec::with_capacity(items.len());
