@@ -172,6 +172,19 @@ fn names_cannot_write_to_the_terminal() {
 }
 
 #[test]
+fn a_length_that_begins_as_another_format_does() {
+    // A header of 0x0280 bytes makes the file begin as a pickle of protocol 2, of 0x0480 of protocol 4.
+    let header = r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+    let folder = Folder::new();
+    for length in [0x0280, 0x0480] {
+        let bytes = safetensors(&format!("{header:length$}"), &f32_bytes(&[1.0, 2.0]));
+        assert_eq!(bytes[..2], [0x80, (length >> 8) as u8]);
+        let path = folder.write("model.safetensors", bytes);
+        assert_eq!(Store::open(&path).unwrap().read_f32("w").unwrap(), [1.0, 2.0]);
+    }
+}
+
+#[test]
 fn a_pointer_of_git_lfs() {
     let folder = Folder::new();
     let bytes = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
