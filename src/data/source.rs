@@ -168,8 +168,11 @@ fn utf16(text: impl Read + Send + 'static, order: ByteOrder) -> Box<dyn BufRead 
     Box::new(BufReader::with_capacity(BUFFER, Utf16Reader::new(text, order)))
 }
 
+/// A reader whose first bytes were taken and are given again.
+type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
+
 /// The first `n` bytes, fewer at the end, and a reader that gives them again.
-fn peek<R: Read>(mut reader: R, n: usize) -> io::Result<(Vec<u8>, io::Chain<Cursor<Vec<u8>>, R>)> {
+fn peek<R: Read>(mut reader: R, n: usize) -> io::Result<(Vec<u8>, Peeked<R>)> {
     let mut head = Vec::new();
     reader.by_ref().take(n as u64).read_to_end(&mut head)?;
     Ok((head.clone(), Cursor::new(head).chain(reader)))

@@ -133,7 +133,7 @@ impl Pieces {
         self.inner
             .decode(tokens, false)
             .map_err(|error| DataError::Tokenize {
-                bytes: tokens.len() * size_of::<u32>(),
+                bytes: size_of_val(tokens),
                 message: error.to_string(),
             })
     }

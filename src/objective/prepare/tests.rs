@@ -141,7 +141,7 @@ fn masked_causal_is_masking_shifted() {
         .positions
         .iter()
         .zip(&masked.targets)
-        .filter(|(position, _)| **position as usize % n > 0)
+        .filter(|(position, _)| !(**position as usize).is_multiple_of(n))
         .map(|(position, target)| (position - 1, *target))
         .collect();
     assert!(
