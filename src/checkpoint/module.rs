@@ -66,6 +66,7 @@ pub fn score_module<B: Backend, M: Module<B> + HasAttention<B>>(
                 scores: form.measure(settings.gamma, settings.per_head)?,
                 folded_norm: None,
                 as_published: None,
+                significance: None,
             })
         })
         .collect::<Result<Vec<_>, BilinearError>>()?;

@@ -156,7 +156,7 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
         .and_then(|()| folder.commit())
         .with_context(|| format!("cannot write the report folder '{}'", args.out.display()))?;
 
-    println!("{}", super::table::terminal(&findings.table()));
+    print!("{}", findings.table().to_text());
     println!("{verdict}");
     let share = runs
         .iter()

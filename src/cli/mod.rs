@@ -9,7 +9,6 @@ pub mod families;
 pub mod output;
 mod runs;
 pub mod score;
-pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
