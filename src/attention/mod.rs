@@ -20,7 +20,8 @@
 //! let y = attention.forward(x, Some(&AttentionMask::causal(5, &device)));
 //! assert_eq!(y.dims(), [1, 5, 16]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap().unwrap();
+//! # }).unwrap()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod convert;

@@ -54,7 +54,8 @@ pub fn initialise<B: Backend>(
 /// init::initialise_burn(&mut mha, &SymmetricInit::tied().into(), 0.02, &mut rng)?;
 /// assert!(BilinearForm::try_from(&mha)?.symmetry()? > 0.9999);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # }).unwrap().unwrap();
+/// # }).unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn initialise_burn<B: Backend>(
     attention: &mut MultiHeadAttention<B>,
