@@ -51,17 +51,18 @@ impl Heads {
 
     /// The query heads of each group; 0 for a layout without key heads.
     pub const fn heads_per_group(&self) -> usize {
-        if self.n_kv_heads == 0 {
-            0
-        } else {
-            self.n_heads / self.n_kv_heads
+        match self.n_heads.checked_div(self.n_kv_heads) {
+            Some(per_group) => per_group,
+            None => 0,
         }
     }
 
     /// The key head that query head `head` reads.
     pub const fn group_of(&self, head: usize) -> usize {
-        let per_group = self.heads_per_group();
-        if per_group == 0 { 0 } else { head / per_group }
+        match head.checked_div(self.heads_per_group()) {
+            Some(group) => group,
+            None => 0,
+        }
     }
 
     /// Checks that there are heads and that they divide.
