@@ -36,7 +36,7 @@ pub enum Command {
     /// Train a small encoder and decoder on real Wikipedia text, score them as they train, write a report
     Demo(demo::DemoArgs),
     /// Score the symmetry and directionality of pretrained checkpoints
-    Score(score::Args),
+    Score(Box<score::Args>),
     /// List the families of models that can be scored
     Families(families::Args),
 }
