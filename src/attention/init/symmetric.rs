@@ -1,5 +1,4 @@
 use faer::Mat;
-use rand_chacha::rand_core::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::host::{from_mat, haar, to_mat};
@@ -10,7 +9,8 @@ use crate::random::Rng;
 ///
 /// With a key head for each query head, `W_k = W_q`. Where query heads share a key head, copying it to all of
 /// them would make them identical for ever, in queries and keys; so by default `W_q,h = W_k,g S_h` with `S_h` a
-/// random symmetric orthogonal matrix for each head: the heads then differ and each is symmetric.
+/// random symmetric orthogonal matrix for each head: the heads then differ (from a width of 2 on) and each is
+/// symmetric.
 ///
 /// The tying holds at the start only: both matrices are trained.
 ///
@@ -62,16 +62,13 @@ impl SymmetricInit {
     }
 }
 
-/// `V D Vᵀ` with `V` uniform and the diagonal of `D` random signs: symmetric, and its own inverse.
+/// `V D Vᵀ` with `V` uniform and half of the signs in `D` negative: symmetric, its own inverse, and for `n ≥ 2`
+/// never `±I`, so that no two draws agree.
 fn symmetric_orthogonal(rng: &mut Rng, n: usize) -> Mat<f64> {
     let v = haar(rng, n);
     let mut signed = v.clone();
-    for j in 0..n {
-        if rng.next_u32() & 1 == 1 {
-            for i in 0..n {
-                signed[(i, j)] = -signed[(i, j)];
-            }
-        }
+    for (i, j) in (0..n).flat_map(|i| (0..n / 2).map(move |j| (i, j))) {
+        signed[(i, j)] = -signed[(i, j)];
     }
     signed * v.transpose()
 }
