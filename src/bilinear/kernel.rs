@@ -24,8 +24,9 @@ pub enum Path {
     Dense,
 }
 
-/// Entries in a block of the factored path (16 MiB in f32).
-const BLOCK: usize = 1 << 22;
+/// Entries in a block of the factored path: 1 MiB in f32, which stays in a core's cache between the product and
+/// the sums over it. With 16 MiB the heads of BERT-large and Llama-3-8B took 1.5 times as long.
+const BLOCK: usize = 1 << 18;
 
 /// Rows in a panel of the dense path.
 const PANEL: usize = 256;
