@@ -131,15 +131,18 @@ fn run<B: AutodiffBackend>(
     device: &Device<B>,
 ) -> Result<(), TrainError> {
     let size = data.vocabulary.size;
-    let config = match args.size {
+    let model = match args.size {
         Size::Small => TextTransformerConfig::new(size, 64, 2, 4)
             .with_dropout(0.0)
             .with_attention_dropout(0.0),
         Size::Mini => TextTransformerConfig::mini(),
         Size::Base => TextTransformerConfig::base(),
         Size::Large => TextTransformerConfig::large(),
-    }
-    .with_vocab_size(size);
+    };
+    let config = TextTransformerConfig {
+        vocab_size: size,
+        ..model
+    };
     let settings = TrainConfig {
         steps: args.steps,
         batch_size: args.batch,
