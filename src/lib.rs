@@ -13,3 +13,8 @@ pub mod objective;
 pub mod random;
 pub mod report;
 pub mod train;
+
+// The program in the README compiles and runs with the other doctests.
+#[cfg(all(doctest, feature = "flex"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
