@@ -14,7 +14,7 @@ use super::Moments;
 #[serde(rename_all = "lowercase")]
 pub enum Path {
     /// From the `r × r` matrices `BᵀA`, `AᵀA` and `BᵀB`: about `10 d r²` operations, and memory for the three
-    /// and for a block of at most [`BLOCK`] entries.
+    /// and for a block of at most 262,144 entries.
     ///
     /// # Formula
     /// `Tr(MM) = Tr((BᵀA)(BᵀA))`; squared row norms `diag(A (BᵀB) Aᵀ)`, squared column norms `diag(B (AᵀA) Bᵀ)`.

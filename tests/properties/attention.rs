@@ -159,7 +159,7 @@ pub fn grouped_is_multi_head_with_shared_keys<B: Backend>(profile: &Profile) {
                 let g = shape.heads.group_of(h) * r;
                 (
                     w.clone().slice([0..shape.d_model, g..g + r]),
-                    b.clone().slice([g..g + r]),
+                    b.clone().slice(g..g + r),
                 )
             };
             let (w, b) = (0..heads).map(blocks).unzip();
