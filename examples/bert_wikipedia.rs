@@ -163,7 +163,7 @@ fn run<B: AutodiffBackend>(
     )?;
     for row in log.scores().rows().iter().rev().take(config.n_layers).rev() {
         println!(
-            "layer {:>2}  symmetry {:+.3}  directionality {:+.3}",
+            "layer {:>2}  symmetry {:+.3}  directionality (excess) {:+.3}",
             row.layer,
             row.scores.symmetry.unwrap_or(f64::NAN),
             row.scores.directionality.excess

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scores = layer.form.measure(Directionality::GAMMA, true)?;
         let heads = scores.over_heads(|head| head.symmetry);
         println!(
-            "{:<40} symmetry {:+.4}  directionality {:+.4}  median head {:+.4}",
+            "{:<40} symmetry {:+.4}  directionality (excess) {:+.4}  median head {:+.4}",
             layer.module,
             scores.symmetry.unwrap_or(f64::NAN),
             scores.directionality.excess,

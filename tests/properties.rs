@@ -12,6 +12,9 @@ mod bilinear;
 mod init;
 #[path = "properties/support.rs"]
 mod support;
+#[cfg(feature = "flex")]
+#[path = "properties/training.rs"]
+mod training;
 
 macro_rules! properties {
     ($backend:ident, $B:ty, $profile:expr, [$($module:ident :: $property:ident),* $(,)?]) => {
@@ -71,24 +74,27 @@ on_backend!(tch, wqk::backend::Tch, crate::support::CPU);
 #[cfg(feature = "wgpu")]
 on_backend!(wgpu, wqk::backend::Wgpu, crate::support::GPU);
 
-/// The loss and the gradients of a layer on one backend against another.
+/// The loss and the gradients of a layer, and a run of a model, on one backend against another.
 #[cfg(feature = "flex")]
 mod across {
     #[cfg(feature = "ndarray")]
     #[test]
     fn ndarray_agrees_with_flex() {
         crate::attention::backends_agree::<wqk::backend::Flex, wqk::backend::NdArray>();
+        crate::training::runs_agree::<wqk::backend::Flex, wqk::backend::NdArray>();
     }
 
     #[cfg(feature = "tch")]
     #[test]
     fn tch_agrees_with_flex() {
         crate::attention::backends_agree::<wqk::backend::Flex, wqk::backend::Tch>();
+        crate::training::runs_agree::<wqk::backend::Flex, wqk::backend::Tch>();
     }
 
     #[cfg(feature = "wgpu")]
     #[test]
     fn wgpu_agrees_with_flex() {
         crate::attention::backends_agree::<wqk::backend::Flex, wqk::backend::Wgpu>();
+        crate::training::runs_agree::<wqk::backend::Flex, wqk::backend::Wgpu>();
     }
 }

@@ -13,7 +13,6 @@ pub struct RunProgress {
     names: Vec<String>,
     state: Mutex<Vec<State>>,
     lines: bool,
-    every: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ impl State {
             word("loss", self.loss),
             word("held out", self.held_out),
             word("symmetry", self.symmetry),
-            word("directionality", self.directionality),
+            word("directionality (excess)", self.directionality),
         ]
         .into_iter()
         .flatten()
@@ -73,14 +72,13 @@ impl RunProgress {
             state: Mutex::new(vec![State::default(); names.len()]),
             names,
             lines: !quiet && !terminal,
-            every: (steps / 4).max(1),
         }
     }
 
     /// Takes in one event.
     pub fn hear(&self, event: RunEvent) {
         let mut states = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (run, step) = match event {
+        let (run, evaluated) = match event {
             RunEvent::Step { run, row } => {
                 let state = &mut states[run];
                 // A running mean, so that the figure can be read.
@@ -90,11 +88,11 @@ impl RunProgress {
                         .map_or(row.loss, |loss| loss + 0.05 * (row.loss - loss)),
                 );
                 self.bars[run].set_position(row.step as u64);
-                (run, Some(row.step))
+                (run, false)
             }
             RunEvent::Evaluated { run, loss, .. } => {
                 states[run].held_out = Some(loss);
-                (run, None)
+                (run, true)
             }
             RunEvent::Scored {
                 run,
@@ -104,15 +102,15 @@ impl RunProgress {
             } => {
                 states[run].symmetry = symmetry;
                 states[run].directionality = directionality;
-                (run, None)
+                (run, false)
             }
             RunEvent::Finished { run } => {
                 self.bars[run].finish();
-                (run, None)
+                (run, false)
             }
         };
         let words = states[run].words();
-        if self.lines && step.is_some_and(|step| step % self.every == 0) {
+        if self.lines && evaluated {
             eprintln!(
                 "{}: {}/{}  {words}",
                 self.names[run],

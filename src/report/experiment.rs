@@ -91,7 +91,7 @@ impl<'a> Findings<'a> {
             ("seed", Align::Right),
             ("held-out loss", Align::Right),
             ("symmetry", Align::Right),
-            ("directionality", Align::Right),
+            ("directionality (excess)", Align::Right),
             ("symmetry of heads", Align::Right),
             ("seconds", Align::Right),
         ]);
@@ -358,7 +358,8 @@ fn page(story: &Story, findings: &Findings<'_>, figures: &[(&'static str, Figure
                     "Each layer of attention compares tokens by one matrix, W_qk = W_q W_kᵀ. Symmetry is 1 where \
                      that comparison is mutual and near 0 at random; directionality is negative where a few \
                      columns (the token looked at) stand out, positive where rows (the token that looks) do. At \
-                     the start directionality is not 0 but scattered about it.",
+                     the start directionality is not 0 but scattered about it, the more widely the narrower the \
+                     model: see the definitions in the book.",
                 )
                 .figures([symmetry, directionality], "Median over the layers of all seeds, with quartiles.")
                 .figures([symmetry_layers, directionality_layers], "Each layer; median over seeds, with quartiles."),
