@@ -19,7 +19,7 @@ pub struct Common {
     pub device: Option<usize>,
 
     /// Threads to use [default: one for each core]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
 
     /// Seed of everything that is random
@@ -39,6 +39,15 @@ fn backend(name: &str) -> Result<BackendKind, BackendError> {
     } else {
         Err(BackendError::NotCompiled(kind))
     }
+}
+
+/// A number of threads that a machine may have: pools of thousands take minutes to start, or cannot.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    const MOST: usize = 256;
+    text.parse::<NonZeroUsize>()
+        .ok()
+        .filter(|threads| threads.get() <= MOST)
+        .ok_or_else(|| format!("must be a whole number from 1 to {MOST}"))
 }
 
 impl Common {

@@ -22,19 +22,19 @@ use crate::train::{Arm, Experiment, TextData, TrainConfig};
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Runs of each objective, with the seeds that follow `--seed`
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
 
     /// Updates of each run
-    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     steps: u64,
 
     /// Width of the models, a multiple of their 4 heads
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = width)]
     width: usize,
 
     /// Layers of the models
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = layers)]
     layers: usize,
 
     /// Folder of the report; an earlier report there is replaced
@@ -47,6 +47,19 @@ const ALPHABET: usize = 95;
 const SEQUENCE: usize = 64;
 const HELD_OUT: f64 = 0.01;
 const HEADS: usize = 4;
+
+fn width(text: &str) -> Result<usize, String> {
+    let width = text
+        .parse()
+        .ok()
+        .filter(|width| (HEADS..=4096).contains(width) && width % HEADS == 0);
+    width.ok_or_else(|| format!("must be a multiple of {HEADS}, the number of heads, up to 4096"))
+}
+
+fn layers(text: &str) -> Result<usize, String> {
+    let layers = text.parse().ok().filter(|layers| (1..=128).contains(layers));
+    layers.ok_or_else(|| "must be from 1 to 128".to_owned())
+}
 
 /// Runs the demonstration.
 ///
@@ -84,7 +97,7 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
             arm("encoder", ObjectiveMode::masked(0.15)?),
             arm("decoder", ObjectiveMode::autoregressive()),
         ],
-        seeds: (common.seed..).take(args.seeds as usize).collect(),
+        seeds: (0..args.seeds).map(|i| common.seed.wrapping_add(i)).collect(),
         train: TrainConfig {
             steps,
             batch_size: 32,

@@ -41,6 +41,11 @@ impl Output {
                 name: "standard output".into(),
             });
         }
+        if path.exists() && is_of_a_checkpoint(path) {
+            anyhow::bail!(
+                "the output file '{name}' looks like part of a checkpoint and is there already: name another file"
+            );
+        }
         let target = Target::open(path).with_context(|| format!("cannot write the output file '{name}'"))?;
         Ok(Self { target, name })
     }
@@ -116,6 +121,42 @@ impl Target {
     }
 }
 
+/// Whether a file by its name holds weights or what describes them, which no result may replace.
+fn is_of_a_checkpoint(path: &Path) -> bool {
+    const WEIGHTS: [&str; 7] = ["safetensors", "bin", "pt", "pth", "ckpt", "gguf", "h5"];
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    WEIGHTS.contains(&extension) || name.ends_with("config.json") || name.ends_with(".index.json")
+}
+
+/// Refuses two outputs in one file, where the later would replace the earlier.
+///
+/// # Errors
+/// [`Usage`](super::Usage), naming the file.
+pub fn check_apart<'a>(paths: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    for path in paths.into_iter().filter(|path| *path != Path::new("-")) {
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        if !seen.insert(folder.join(path.file_name().unwrap_or_default())) && !is_device(path) {
+            let message = format!("two outputs go to '{}': name a file for each", path.display());
+            return Err(super::Usage(message).into());
+        }
+    }
+    Ok(())
+}
+
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+}
+
 /// A temporary file with the permissions of an ordinary new one.
 fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
@@ -179,6 +220,26 @@ mod tests {
         assert!(null.is_stream());
         null.write(b"gone").unwrap();
         null.commit().unwrap();
+    }
+
+    #[test]
+    fn checkpoints_and_other_outputs_are_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "model.safetensors",
+            "pytorch_model.bin",
+            "config.json",
+            "model.safetensors.index.json",
+        ] {
+            let path = folder.path().join(name);
+            Output::open(&path).unwrap();
+            fs::write(&path, "weights").unwrap();
+            let error = Output::open(&path).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("another file"), "{error}");
+        }
+        let (a, b) = (folder.path().join("a.svg"), folder.path().join("./a.svg"));
+        assert!(check_apart([a.as_path(), b.as_path()]).is_err());
+        check_apart([a.as_path(), Path::new("-"), Path::new("-"), folder.path()]).unwrap();
     }
 
     #[test]

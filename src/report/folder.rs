@@ -21,24 +21,22 @@ impl ReportFolder {
     /// # Errors
     /// Where `target` is a file or a folder that is no report, or its parent cannot be written.
     pub fn open(target: &Path) -> io::Result<Self> {
-        if target.exists() && !is_report(target) {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "it exists and is no earlier report: name another folder or remove it",
-            ));
-        }
         let parent = match target.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         std::fs::create_dir_all(parent)?;
+        // By its full name from here on: `.` cannot be renamed, and what it means may change.
+        let target = match std::fs::symlink_metadata(target) {
+            Ok(_) => std::fs::canonicalize(target)?,
+            Err(_) => std::fs::canonicalize(parent)?.join(target.file_name().ok_or_else(no_name)?),
+        };
+        check(&target)?;
+        let parent = target.parent().ok_or_else(no_name)?;
         let draft = tempfile::Builder::new()
             .prefix(".wqk-report-")
             .tempdir_in(parent)?;
-        Ok(Self {
-            target: target.to_owned(),
-            draft,
-        })
+        Ok(Self { target, draft })
     }
 
     /// Where to write the files.
@@ -49,31 +47,56 @@ impl ReportFolder {
     /// Moves the report to its place and returns that.
     ///
     /// # Errors
-    /// Whatever the system says; the older report is then still there.
+    /// Where something that is no report has come to stand there, or the system refuses: the report then stays
+    /// in its draft, which the error names, and what was there is untouched.
     pub fn commit(self) -> io::Result<PathBuf> {
-        #[cfg(unix)]
-        {
-            // Temporary folders are closed to others, a report is not.
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(self.draft.path(), std::fs::Permissions::from_mode(0o755))?;
-        }
-        if self.target.exists() {
-            let old = tempfile::Builder::new()
-                .prefix(".wqk-old-report-")
-                .tempdir_in(self.draft.path().parent().unwrap_or(Path::new(".")))?;
-            let aside = old.path().join("report");
-            std::fs::rename(&self.target, &aside)?;
-            if let Err(error) = std::fs::rename(self.draft.path(), &self.target) {
-                std::fs::rename(&aside, &self.target)?;
-                return Err(error);
-            }
-        } else {
-            std::fs::rename(self.draft.path(), &self.target)?;
-        }
-        // It is no longer where the temporary folder was, so there is nothing to remove.
-        let _ = self.draft.keep();
-        Ok(self.target)
+        // From here on the draft is worth keeping.
+        let draft = self.draft.keep();
+        replace(&draft, &self.target)
+            .map(|()| self.target)
+            .map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("{error}; the report is in '{}'", draft.display()),
+                )
+            })
     }
+}
+
+fn replace(draft: &Path, target: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        // Temporary folders are closed to others, a report is not.
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(draft, std::fs::Permissions::from_mode(0o755))?;
+    }
+    // The run was long: look again.
+    check(target)?;
+    if !target.exists() {
+        return std::fs::rename(draft, target);
+    }
+    let parent = target.parent().ok_or_else(no_name)?;
+    let old = tempfile::Builder::new()
+        .prefix(".wqk-old-report-")
+        .tempdir_in(parent)?;
+    let aside = old.path().join("report");
+    std::fs::rename(target, &aside)?;
+    std::fs::rename(draft, target).or_else(|error| std::fs::rename(&aside, target).and(Err(error)))
+}
+
+/// Refuses to write where something stands that is no report of ours.
+fn check(target: &Path) -> io::Result<()> {
+    if target.exists() && !is_report(target) {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "it exists and is no earlier report: name another folder or remove it",
+        ));
+    }
+    Ok(())
+}
+
+fn no_name() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it has no name: name a folder")
 }
 
 fn is_report(folder: &Path) -> bool {
@@ -111,6 +134,27 @@ mod tests {
         std::fs::write(thesis.join("chapter.tex"), "years of work").unwrap();
         assert!(ReportFolder::open(&thesis).is_err());
         assert!(ReportFolder::open(&thesis.join("chapter.tex")).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_comes_to_stand_there_is_kept_and_so_is_the_report() {
+        let here = tempfile::tempdir().unwrap();
+        let target = here.path().join("report");
+        let folder = ReportFolder::open(&target).unwrap();
+        std::fs::write(folder.path().join("index.html"), "found").unwrap();
+        let draft = folder.path().to_owned();
+        std::fs::create_dir(&target).unwrap();
+        std::fs::write(target.join("thesis.txt"), "precious").unwrap();
+        let error = folder.commit().unwrap_err().to_string();
+        assert!(error.contains(&draft.display().to_string()), "{error}");
+        assert_eq!(
+            std::fs::read_to_string(target.join("thesis.txt")).unwrap(),
+            "precious"
+        );
+        assert_eq!(
+            std::fs::read_to_string(draft.join("index.html")).unwrap(),
+            "found"
+        );
     }
 
     #[test]

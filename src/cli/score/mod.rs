@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::common::Common;
-use super::output::Output;
+use super::output::{Output, check_apart};
 use super::{Usage, print_error};
 use crate::backend::with_backend;
 use crate::bilinear::significance::Simulation;
@@ -243,6 +243,9 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
         Vec::new()
     };
     let kind = common.backend()?;
+    check_apart(
+        std::iter::once(args.output.as_path()).chain(args.plot.iter().map(|plot| plot.path.as_path())),
+    )?;
     let mut output = Output::open(&args.output)?;
     let plots = plots::open(&args.plot)?;
 

@@ -43,7 +43,7 @@ enum FileType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plot {
     kind: Option<Kind>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     file_type: FileType,
 }
 
