@@ -139,13 +139,13 @@ impl<B: Backend> BilinearForm<B> {
     /// The symmetric part `(M + Mᵀ)/2` of the form, `[d_model, d_model]`.
     pub fn symmetric_part(&self) -> Tensor<B, 2> {
         let full = self.full();
-        (full.clone() + full.transpose()) / 2.0
+        (full.clone() + transposed(full)) / 2.0
     }
 
     /// The skew part `(M − Mᵀ)/2` of the form, `[d_model, d_model]`.
     pub fn skew_part(&self) -> Tensor<B, 2> {
         let full = self.full();
-        (full.clone() - full.transpose()) / 2.0
+        (full.clone() - transposed(full)) / 2.0
     }
 
     /// The raw scores `X W_qk Xᵀ = Q Kᵀ` of some tokens, `[n, n]`, summed over the heads.
@@ -285,4 +285,13 @@ fn normalised<B: Backend>(x: Tensor<B, 2>) -> (Tensor<B, 2>, f64) {
     let half = (power / 2.0).trunc();
     let x = x.mul_scalar((-half).exp2()).mul_scalar((half - power).exp2());
     (x, (2.0 * power).exp2())
+}
+
+/// The transpose of a square matrix in memory of its own.
+///
+/// On burn-tch 0.21 a transpose is a view that its original does not know of: adding the two is tried in place, which
+/// libtorch refuses, and Burn panics. Flattening a view makes libtorch copy it.
+fn transposed<B: Backend>(square: Tensor<B, 2>) -> Tensor<B, 2> {
+    let [n, _] = square.dims();
+    square.transpose().reshape([n * n]).reshape([n, n])
 }
