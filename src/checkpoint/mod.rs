@@ -144,13 +144,50 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Checkpoint, Che
     })
 }
 
-/// The last part of a path that says something.
+/// The last part of a path, as it was typed, that says something: the folder of a file that is called as all such
+/// files are, the model and revision of a folder in the hub's cache.
 fn name_of(path: &Path) -> String {
-    let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    full.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    const USUAL: [&str; 3] = [
+        "model.safetensors",
+        "pytorch_model.bin",
+        "adapter_model.safetensors",
+    ];
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut path = path.to_owned();
+    if last(&path).is_none() {
+        path = path.canonicalize().unwrap_or(path);
+    }
+    if last(&path).is_some_and(|name| USUAL.contains(&name.as_str())) {
+        path = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder.to_owned(),
+            _ => path
+                .canonicalize()
+                .ok()
+                .and_then(|full| Some(full.parent()?.to_owned()))
+                .unwrap_or(path),
+        };
+    }
+    let name = last(&path).unwrap_or_else(|| path.display().to_string());
+    let above = |n: usize| path.ancestors().nth(n).and_then(last);
+    let cached = above(2).filter(|_| above(1).as_deref() == Some("snapshots"));
+    let name = match cached.as_deref().and_then(|model| model.strip_prefix("models--")) {
+        Some(model) => format!(
+            "{}@{}",
+            model.replace("--", "/"),
+            name.chars().take(7).collect::<String>()
+        ),
+        None => name,
+    };
+    // Names go to terminals and tables.
+    name.chars()
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 fn family_of(store: &Store, options: &Options) -> Result<Family, CheckpointError> {
@@ -293,5 +330,30 @@ impl Checkpoint {
                 .starting_at(start)
                 .scaled_by(frequencies.scale),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_which_model() {
+        for (path, name) in [
+            ("runs/step-100/", "step-100"),
+            ("runs/step-100/model.safetensors", "step-100"),
+            ("runs/weights.pt", "weights.pt"),
+            (
+                "hub/models--org--bert-base/snapshots/86b5e0934494bd",
+                "org/bert-base@86b5e09",
+            ),
+            (
+                "hub/models--gpt2/snapshots/607a30d783dfa/model.safetensors",
+                "gpt2@607a30d",
+            ),
+            ("a\u{1b}[31m", "a\u{fffd}[31m"),
+        ] {
+            assert_eq!(name_of(Path::new(path)), name);
+        }
     }
 }
