@@ -102,14 +102,24 @@ impl Output {
 impl Target {
     fn open(path: &Path) -> io::Result<Self> {
         // A link is followed, or the rename would replace the link instead of the file.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = match fs::canonicalize(path) {
+            Ok(path) => path,
+            Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => {
+                return Err(io::Error::other("it is a link to nothing: name a file"));
+            }
+            Err(_) => path.to_owned(),
+        };
+        let mut permissions = None;
         match fs::metadata(&path) {
             Ok(meta) if meta.is_dir() => return Err(io::Error::other("it is a folder: name a file in it")),
             Ok(meta) if !meta.is_file() => {
                 return Ok(Self::Stream(fs::OpenOptions::new().write(true).open(&path)?));
             }
             // A file that must not be written must not be replaced either.
-            Ok(_) => drop(fs::OpenOptions::new().append(true).open(&path)?),
+            Ok(meta) => {
+                drop(fs::OpenOptions::new().append(true).open(&path)?);
+                permissions = Some(meta.permissions());
+            }
             Err(_) => {}
         }
         let folder = match path.parent() {
@@ -117,6 +127,9 @@ impl Target {
             _ => Path::new("."),
         };
         let temporary = temporary_file(folder)?;
+        if let Some(permissions) = permissions {
+            temporary.as_file().set_permissions(permissions)?;
+        }
         Ok(Self::File { temporary, path })
     }
 }
@@ -220,6 +233,22 @@ mod tests {
         assert!(null.is_stream());
         null.write(b"gone").unwrap();
         null.commit().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_file_stays_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scores.csv");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut output = Output::open(&path).unwrap();
+        output.write(b"new").unwrap();
+        output.commit().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::os::unix::fs::symlink("nothing", folder.path().join("link")).unwrap();
+        assert!(Output::open(&folder.path().join("link")).is_err());
     }
 
     #[test]
