@@ -6,7 +6,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use rand_distr::{Distribution, Normal, StandardNormal};
+use rand_distr::{Distribution, StandardNormal};
 use sha2::{Digest, Sha256};
 
 /// The generator of the library: seedable, portable, and the same on every machine.
@@ -46,22 +46,6 @@ pub fn normal(rng: &mut Rng, n: usize, std: f64) -> Vec<f32> {
         .map(|_| {
             let z: f64 = StandardNormal.sample(rng);
             (z * std) as f32
-        })
-        .collect()
-}
-
-/// `n` draws from the normal distribution with mean 0 and standard deviation `std`, redrawn outside
-/// `bound` standard deviations, as vision transformers initialise.
-pub fn truncated_normal(rng: &mut Rng, n: usize, std: f64, bound: f64) -> Vec<f32> {
-    let law = Normal::new(0.0, 1.0).expect("a unit normal is valid");
-    (0..n)
-        .map(|_| {
-            loop {
-                let z: f64 = law.sample(rng);
-                if z.abs() <= bound {
-                    return (z * std) as f32;
-                }
-            }
         })
         .collect()
 }

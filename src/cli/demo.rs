@@ -185,7 +185,7 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
 /// At random the symmetry of a form of width n is 1/n give or take √2/n: what is within two of these of the
 /// other side is not called apart.
 fn verdict(findings: &Findings<'_>, width: usize, seeds: u64) -> String {
-    let Some((lowest, highest, _)) = findings.separated("encoder", "decoder", Score::Symmetry) else {
+    let Some((lowest, highest)) = findings.closest("encoder", "decoder", Score::Symmetry) else {
         return "No layer has a symmetry: all forms are zero.".to_owned();
     };
     let spread = std::f64::consts::SQRT_2 / width as f64;

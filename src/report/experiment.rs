@@ -76,12 +76,12 @@ impl<'a> Findings<'a> {
             .collect()
     }
 
-    /// Whether every run of `high` ends with a higher median score than every run of `low`: the lowest of
-    /// the one and the highest of the other, and the answer.
-    pub fn separated(&self, high: &str, low: &str, score: Score) -> Option<(f64, f64, bool)> {
+    /// The lowest final median score of the runs of `high` and the highest of those of `low`: the arms are apart
+    /// where the first is above the second. `None` where a side has no score.
+    pub fn closest(&self, high: &str, low: &str, score: Score) -> Option<(f64, f64)> {
         let lowest = self.finals(high, score).into_iter().reduce(f64::min)?;
         let highest = self.finals(low, score).into_iter().reduce(f64::max)?;
-        Some((lowest, highest, lowest > highest))
+        Some((lowest, highest))
     }
 
     /// The end of every run in a table: a row a run.
