@@ -257,6 +257,23 @@ fn a_difference_is_after_minus_before() {
     assert_eq!(report["difference"]["missing"], 0);
     let table = stdout(wqk().args(["score", "--diff"]).args([&before, &after]));
     assert!(table.contains("tiny-llama minus tiny-llama"), "{table}");
+    // The CSV holds numbers as they are, not as the screen shows them: it parses back to what JSON says.
+    let csv = stdout(
+        wqk()
+            .args(["score", "--diff", "--format", "csv"])
+            .args([&before, &after]),
+    );
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let columns = reader.headers().unwrap().clone();
+    let at = |name| columns.iter().position(|column| column == name).unwrap();
+    let row = reader.records().next().unwrap().unwrap();
+    let number = |name| row[at(name)].parse::<f64>().unwrap();
+    let json = &report["difference"]["layers"][0]["symmetry"];
+    assert_eq!(number("symmetry_before"), json[0].as_f64().unwrap());
+    assert_eq!(
+        number("directionality_definition_change"),
+        number("directionality_definition_after") - number("directionality_definition_before")
+    );
 }
 
 #[test]
@@ -284,6 +301,19 @@ fn a_series_is_ordered_by_step() {
         "{table}"
     );
     assert!(fs::read_to_string(&plot).unwrap().contains("training step"));
+    let json = stdout(
+        wqk()
+            .args(["score", "--series", "--format", "json"])
+            .args(&revisions),
+    );
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["models"][0]["step"], 200.0);
+    let csv = stdout(
+        wqk()
+            .args(["score", "--series", "--format", "csv"])
+            .args(&revisions),
+    );
+    assert!(csv.lines().nth(1).unwrap().ends_with(",200"), "{csv}");
 }
 
 #[test]

@@ -72,6 +72,7 @@ pub fn score_module<B: Backend, M: Module<B> + HasAttention<B>>(
         .collect::<Result<Vec<_>, BilinearError>>()?;
     Ok(ModelReport {
         name: name.to_owned(),
+        step: None,
         family: "module".into(),
         parameters: model.num_params() as u64,
         digest: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),

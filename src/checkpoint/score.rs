@@ -83,6 +83,9 @@ impl Settings {
 pub struct ModelReport {
     /// The name of the folder or file.
     pub name: String,
+    /// The training step, where the checkpoint is one of a series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
     /// The family.
     pub family: String,
     /// The number of parameters in the file.
@@ -196,6 +199,7 @@ impl Checkpoint {
             .collect::<Result<Vec<_>, CheckpointError>>()?;
         Ok(ModelReport {
             name: self.name().to_owned(),
+            step: None,
             family: self.family().name.clone(),
             parameters: self.parameters(),
             digest: self.digest()?,

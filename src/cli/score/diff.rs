@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::checkpoint::{ModelReport, Settings};
-use crate::report::scores::{Format, Made, Screen, Writer, difference};
+use crate::report::scores::{Format, Made, Screen, Writer, difference, difference_csv};
 
 /// The difference in a format. JSON holds both models as ever, and `difference` beside them.
 pub(super) fn text(
@@ -35,7 +35,7 @@ pub(super) fn text(
         }
         Format::Markdown => table.to_markdown(),
         Format::Latex => table.to_latex(),
-        Format::Csv => table.to_csv(),
+        Format::Csv => difference_csv(&difference, before, after, settings),
         Format::Json => {
             let mut writer = Writer::new(Format::Json, settings.clone(), made, screen);
             let text = writer.model(before) + &writer.model(after) + &writer.finish();

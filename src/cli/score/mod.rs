@@ -53,14 +53,14 @@ pub struct Args {
     plot_layer: usize,
 
     /// Rows and columns of W_qk that such a figure shows
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 128)]
     plot_crop: usize,
 
     /// Directionality counts norms above mean + GAMMA · standard deviation
     #[arg(long, value_name = "GAMMA", default_value_t = 2.0, value_parser = finite)]
     gamma: f64,
 
-    /// Score rotary layers for a key N positions after the query
+    /// Score rotary layers for a key N positions after the query (causal models only meet N ≤ 0)
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     offset: i64,
 
@@ -93,7 +93,7 @@ pub struct Args {
     series: bool,
 
     /// The training steps of the revisions, in the order of the paths
-    #[arg(long, value_name = "N,N,…", value_delimiter = ',', requires = "series")]
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', requires = "series", value_parser = finite)]
     steps: Vec<f64>,
 
     #[command(flatten)]
@@ -109,15 +109,15 @@ struct Reading {
     family: Option<String>,
 
     /// Number of query heads
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     n_heads: Option<usize>,
 
     /// Number of key heads
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     n_kv_heads: Option<usize>,
 
     /// Width of a head
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     head_dim: Option<usize>,
 
     /// Name of the query (or fused) weights, {l} for the layer: 'layers.{l}.attn.wq'
@@ -150,6 +150,13 @@ fn finite(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|v: &f64| v.is_finite())
         .ok_or_else(|| "not a finite number".into())
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| "must be a whole number from 1 on".into())
 }
 
 fn layout(name: &str) -> Result<Layout, String> {
@@ -288,7 +295,8 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
         });
         progress.stop();
         match scored {
-            Ok(model) => {
+            Ok(mut model) => {
+                model.step = steps.get(i).copied();
                 if !args.diff {
                     output.write(writer.model(&model).as_bytes())?;
                 }

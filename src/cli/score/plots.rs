@@ -51,13 +51,18 @@ impl FromStr for Plot {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = text.split_once('=').and_then(|(name, path)| {
-            Kind::ALL
-                .into_iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, kind)| (kind, path))
-        });
-        let (kind, path) = named.map_or((None, text), |(kind, path)| (Some(kind), path));
+        const HOW: &str = "a figure is [KIND=]FILE.svg or .png, KIND layers, heads, size, matrix or series";
+        // A word before `=` is a kind; `./a=b.svg` is a path.
+        let (kind, path) = match text
+            .split_once('=')
+            .filter(|(name, _)| !name.contains(['/', '\\', '.']))
+        {
+            None => (None, text),
+            Some((name, path)) => match Kind::ALL.into_iter().find(|(known, _)| *known == name) {
+                Some((_, kind)) => (Some(kind), path),
+                None => return Err(format!("'{name}' is no kind: {HOW}")),
+            },
+        };
         let extension = Path::new(path)
             .extension()
             .and_then(|e| e.to_str())
@@ -69,9 +74,7 @@ impl FromStr for Plot {
                 return Err("this build draws no PNG: build with `--features png`, or ask for .svg".into());
             }
             _ => {
-                return Err(
-                    "a figure is [KIND=]FILE.svg or .png, KIND layers, heads, size, matrix or series".into(),
-                );
+                return Err(HOW.into());
             }
         };
         Ok(Self {
@@ -237,8 +240,9 @@ mod tests {
             (plot.kind, plot.path),
             (Some(Kind::Heads), PathBuf::from("out/a=b.svg"))
         );
-        let plain: Plot = "other=x.SVG".parse().unwrap();
-        assert_eq!((plain.kind, plain.path), (None, PathBuf::from("other=x.SVG")));
+        let plain: Plot = "./other=x.SVG".parse().unwrap();
+        assert_eq!((plain.kind, plain.path), (None, PathBuf::from("./other=x.SVG")));
+        assert!("head=x.svg".parse::<Plot>().unwrap_err().contains("'head'"));
         assert!("layers=x.pdf".parse::<Plot>().is_err());
         assert!("figure".parse::<Plot>().is_err());
     }

@@ -1,11 +1,11 @@
 //! A row a layer, its column `head` empty, and a row a head where heads were scored.
 
-use super::Made;
+use super::{Difference, Made};
 use crate::bilinear::DirectionalityScores;
 use crate::checkpoint::{LayerReport, ModelReport, Settings};
 use crate::report::table::csv_line;
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "model",
     "family",
     "parameters",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 18] = [
     "offset",
     "fold_norm",
     "digest",
+    "step",
 ];
 
 const PUBLISHED: [&str; 4] = [
@@ -95,8 +96,6 @@ fn row(
     symmetry: Option<f64>,
     directionality: DirectionalityScores,
 ) -> String {
-    // Adding 0 turns −0 into 0.
-    let number = |value: Option<f64>| value.map_or_else(String::new, |v| (v + 0.0).to_string());
     let scores = &layer.scores;
     let mut cells = vec![
         model.name.clone(),
@@ -117,6 +116,7 @@ fn row(
         settings.offset.to_string(),
         settings.fold_norm.to_string(),
         model.digest.clone(),
+        number(model.step),
     ];
     if settings.as_published {
         // The published code scores whole layers only.
@@ -146,4 +146,51 @@ fn row(
         }
     }
     csv_line(&cells)
+}
+
+/// A row a layer or head of two checkpoints of one model, in full precision.
+pub fn difference(
+    difference: &Difference,
+    before: &ModelReport,
+    after: &ModelReport,
+    settings: &Settings,
+) -> String {
+    const SCORES: [&str; 3] = ["symmetry", "directionality_definition", "directionality_excess"];
+    const SIDES: [&str; 3] = ["before", "after", "change"];
+    let mut columns: Vec<String> = ["model_before", "model_after", "stack", "layer", "head"]
+        .map(String::from)
+        .into();
+    columns.extend(
+        SCORES
+            .iter()
+            .flat_map(|score| SIDES.map(|side| format!("{score}_{side}"))),
+    );
+    columns.extend(["gamma", "offset", "fold_norm", "digest_before", "digest_after"].map(String::from));
+    let mut text = csv_line(&columns);
+    for layer in &difference.layers {
+        let mut cells = vec![
+            before.name.clone(),
+            after.name.clone(),
+            layer.stack.name().to_owned(),
+            layer.index.to_string(),
+            layer.head.map_or_else(String::new, |head| head.to_string()),
+        ];
+        for [a, b] in [layer.symmetry, layer.definition, layer.excess] {
+            cells.extend([a, b, a.zip(b).map(|(a, b)| b - a)].map(number));
+        }
+        cells.extend([
+            settings.gamma.to_string(),
+            settings.offset.to_string(),
+            settings.fold_norm.to_string(),
+            before.digest.clone(),
+            after.digest.clone(),
+        ]);
+        text += &csv_line(&cells);
+    }
+    text
+}
+
+/// In full precision; adding 0 turns −0 into 0.
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |v| (v + 0.0).to_string())
 }

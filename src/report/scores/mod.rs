@@ -24,6 +24,7 @@ use crate::bilinear::significance::Simulation;
 use crate::checkpoint::{ModelReport, Published, Settings};
 
 pub use compare::{Difference, LayerDifference, difference, steps_table};
+pub use csv::difference as difference_csv;
 pub use figures::{Score, by_head, by_layer, crop, over_steps, size_against};
 pub use terminal::Screen;
 

@@ -43,6 +43,7 @@ fn model(layers: usize, n_heads: usize) -> ModelReport {
         .collect();
     ModelReport {
         name: "tiny|_model".into(),
+        step: None,
         family: "BERT".into(),
         parameters: 1_234_567,
         digest: "0123456789abcdef".repeat(4),
