@@ -116,11 +116,11 @@ fn csv_by_hand() {
     let lead = "tiny|_model,BERT,1234567,encoder";
     let expected = format!(
         "model,family,parameters,stack,layer,module,head,d_model,n_heads,n_kv_heads,head_dim,symmetry,\
-         directionality_definition,directionality_excess,gamma,offset,fold_norm,digest\n\
-         {lead},0,layers.0.attn,,8,1,1,8,0,0,0,2,0,false,{digest}\n\
-         {lead},0,layers.0.attn,0,8,1,1,8,0,0,0,2,0,false,{digest}\n\
-         {lead},1,layers.1.attn,,8,1,1,8,0.25,-0.0625,-0.125,2,0,false,{digest}\n\
-         {lead},1,layers.1.attn,0,8,1,1,8,0,0,0,2,0,false,{digest}\n"
+         directionality_definition,directionality_excess,gamma,offset,fold_norm,digest,step\n\
+         {lead},0,layers.0.attn,,8,1,1,8,0,0,0,2,0,false,{digest},\n\
+         {lead},0,layers.0.attn,0,8,1,1,8,0,0,0,2,0,false,{digest},\n\
+         {lead},1,layers.1.attn,,8,1,1,8,0.25,-0.0625,-0.125,2,0,false,{digest},\n\
+         {lead},1,layers.1.attn,0,8,1,1,8,0,0,0,2,0,false,{digest},\n"
     );
     assert_eq!(text, expected);
     assert_eq!(write(Format::Csv, &[], Screen::default()).lines().count(), 1);
