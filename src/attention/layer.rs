@@ -230,6 +230,11 @@ impl<B: Backend> SelfAttention<B> {
         self.inverse_temperature
     }
 
+    /// Sets the factor on the logits, as a schedule over training does.
+    pub fn set_inverse_temperature(&mut self, inverse_temperature: f64) {
+        self.inverse_temperature = inverse_temperature;
+    }
+
     /// The bilinear form of the layer.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! One transformer block: attention and feed-forward, each a branch on the residual stream.
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig};
 use burn::tensor::backend::Backend;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
@@ -34,6 +34,8 @@ pub struct Block<B: Backend> {
     placement: NormPlacement,
     #[module(skip)]
     dropout: f64,
+    /// `α₁` and `α₂` where they are trained, `[2]`.
+    pub trained_strengths: Option<Param<Tensor<B, 1>>>,
     #[module(skip)]
     strengths: [f64; 2],
 }
@@ -51,11 +53,14 @@ impl<B: Backend> Block<B> {
             head_dim: config.head_dim,
             dropout: config.attention_dropout,
             bias: config.bias,
+            inverse_temperature: config.inverse_temperature.at(0),
             init: config.attention_init,
             std: config.init_std,
             ..SelfAttentionConfig::new(config.d_model, config.n_heads)
         }
         .init(device, &mut random::stream(seed, ["init", &layer, "attention"]))?;
+        let strengths = [&config.attention_strength, &config.feed_forward_strength]
+            .map(|strength| strength.of_layer(index, config.n_layers));
         let norm = || {
             LayerNormConfig::new(config.d_model)
                 .with_epsilon(config.norm_epsilon)
@@ -70,7 +75,10 @@ impl<B: Backend> Block<B> {
             }),
             placement: config.norm,
             dropout: config.dropout,
-            strengths: [config.attention_strength, config.feed_forward_strength],
+            trained_strengths: config
+                .train_strengths
+                .then(|| Param::from_data(TensorData::from(strengths.map(|alpha| alpha as f32)), device)),
+            strengths,
         })
     }
 
@@ -96,6 +104,17 @@ impl<B: Backend> Block<B> {
         }
     }
 
+    /// `α₁` and `α₂`, the factors on the two branches, as they are now.
+    pub fn strengths(&self) -> [f64; 2] {
+        match &self.trained_strengths {
+            Some(strengths) => {
+                let now: Vec<f64> = strengths.val().into_data().iter::<f64>().collect();
+                [now[0], now[1]]
+            }
+            None => self.strengths,
+        }
+    }
+
     /// Adds branch 0 (attention) or 1 (feed-forward) to the stream.
     fn branch(
         &self,
@@ -114,7 +133,9 @@ impl<B: Backend> Block<B> {
         };
         let place = ["attention branch", "feed-forward branch"][which];
         let mut y = dropout(branch(input), self.dropout, noise.map(|n| n.at(place)).as_ref());
-        if self.strengths[which] != 1.0 {
+        if let Some(strengths) = &self.trained_strengths {
+            y = y * strengths.val().slice(which..which + 1).unsqueeze();
+        } else if self.strengths[which] != 1.0 {
             y = y.mul_scalar(self.strengths[which]);
         }
         match norm {

@@ -3,6 +3,8 @@
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
+use super::strength::Strength;
+use super::temperature::InverseTemperature;
 use crate::attention::{AttentionError, AttentionInit};
 
 /// Where the layer norms stand.
@@ -124,11 +126,17 @@ pub struct TextTransformerConfig {
     #[config(default = 0.02)]
     pub init_std: f64,
     /// Factor on each attention branch, `α₁` of the propagation paper.
-    #[config(default = 1.0)]
-    pub attention_strength: f64,
+    #[config(default = "Strength::ONE")]
+    pub attention_strength: Strength,
     /// Factor on each feed-forward branch, `α₂` of the propagation paper.
-    #[config(default = 1.0)]
-    pub feed_forward_strength: f64,
+    #[config(default = "Strength::ONE")]
+    pub feed_forward_strength: Strength,
+    /// Whether these factors are trained with the weights, from where they start.
+    #[config(default = false)]
+    pub train_strengths: bool,
+    /// Factor on the logits of the attention, fixed or rising over training.
+    #[config(default = "InverseTemperature::ONE")]
+    pub inverse_temperature: InverseTemperature,
 }
 
 /// The vocabulary of bert-base-uncased, which the structure paper's models use.
@@ -195,21 +203,20 @@ impl TextTransformerConfig {
                 return Err(invalid(field, rate, "at least 0 and below 1"));
             }
         }
-        for (field, value) in [
-            ("init_std", self.init_std),
-            ("norm_epsilon", self.norm_epsilon),
-            ("attention_strength", self.attention_strength),
-            ("feed_forward_strength", self.feed_forward_strength),
-        ] {
+        for (field, value) in [("init_std", self.init_std), ("norm_epsilon", self.norm_epsilon)] {
             if !value.is_finite() || value < 0.0 {
                 return Err(invalid(field, value, "finite and not negative"));
             }
         }
-        Ok(())
+        self.attention_strength
+            .check("attention_strength", self.n_layers)?;
+        self.feed_forward_strength
+            .check("feed_forward_strength", self.n_layers)?;
+        self.inverse_temperature.check()
     }
 }
 
-fn invalid(field: &'static str, value: impl ToString, must: &str) -> ModelError {
+pub(super) fn invalid(field: &'static str, value: impl ToString, must: &str) -> ModelError {
     ModelError::Invalid {
         field,
         value: value.to_string(),
@@ -254,6 +261,15 @@ mod tests {
             (
                 TextTransformerConfig::new(10, 8, 1, 2).with_init_std(f64::NAN),
                 "init_std",
+            ),
+            (
+                TextTransformerConfig::new(10, 8, 3, 2)
+                    .with_attention_strength(Strength::PerLayer(vec![1.0])),
+                "attention_strength",
+            ),
+            (
+                TextTransformerConfig::new(10, 8, 3, 2).with_inverse_temperature(f64::NAN.into()),
+                "inverse_temperature",
             ),
         ] {
             let message = config.check().unwrap_err().to_string();

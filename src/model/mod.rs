@@ -4,9 +4,13 @@ mod block;
 mod config;
 mod feed_forward;
 mod linear;
+mod strength;
+mod temperature;
 mod text;
 
 pub use block::{Block, Normalisation};
 pub use config::{Activation, FeedForwardKind, ModelError, NormPlacement, TextTransformerConfig};
 pub use feed_forward::FeedForward;
+pub use strength::Strength;
+pub use temperature::InverseTemperature;
 pub use text::{PredictionHead, TextTransformer};

@@ -8,6 +8,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use super::block::Block;
 use super::config::{Activation, ModelError, NormPlacement, TextTransformerConfig};
 use super::linear::normal_linear;
+use super::temperature::InverseTemperature;
 use crate::attention::{AttentionLayer, AttentionMask, HasAttention, Noise, dropout};
 use crate::random;
 
@@ -48,6 +49,8 @@ pub struct TextTransformer<B: Backend> {
     pub output_bias: Option<Param<Tensor<B, 1>>>,
     #[module(skip)]
     dropout: f64,
+    #[module(skip)]
+    inverse_temperature: InverseTemperature,
 }
 
 impl TextTransformerConfig {
@@ -102,6 +105,7 @@ impl TextTransformerConfig {
                 .bias
                 .then(|| Param::from_tensor(Tensor::zeros([self.vocab_size], device))),
             dropout: self.dropout,
+            inverse_temperature: self.inverse_temperature,
         })
     }
 }
@@ -115,6 +119,17 @@ impl<B: Backend> TextTransformer<B> {
     /// Longest sequence.
     pub fn max_positions(&self) -> usize {
         self.positions.weight.dims()[0]
+    }
+
+    /// The model as it is for the update that follows `step` others: with the inverse temperature of that step.
+    ///
+    /// A model that is built anew has that of step 0; one that goes on from a checkpoint is told the step by this.
+    pub fn at_step(mut self, step: usize) -> Self {
+        let inverse_temperature = self.inverse_temperature.at(step);
+        for block in &mut self.blocks {
+            block.attention.set_inverse_temperature(inverse_temperature);
+        }
+        self
     }
 
     /// The residual stream after the last block (and the final norm).

@@ -46,6 +46,7 @@ where
     )?;
 
     for step in 0..config.steps {
+        model = task.at_step(model, step);
         let batches = task.batches(step)?;
         let total: usize = batches.iter().map(|batch| task.weight(batch)).sum();
         let mut loss_sum = 0.0;

@@ -27,6 +27,12 @@ pub trait Task<B: AutodiffBackend> {
     /// Whatever does not fit, by name.
     fn check(&self, model: &Self::Model) -> Result<(), TrainError>;
 
+    /// The model as it is for the update that follows `step` others, and for the evaluation after it; the same
+    /// unless something in it goes by a schedule.
+    fn at_step(&self, model: Self::Model, _step: usize) -> Self::Model {
+        model
+    }
+
     /// The batches of one update.
     ///
     /// # Errors
@@ -122,6 +128,10 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
             return Err(TrainError::Length { length, positions });
         }
         Ok(())
+    }
+
+    fn at_step(&self, model: TextTransformer<B>, step: usize) -> TextTransformer<B> {
+        model.at_step(step)
     }
 
     fn batches(&mut self, step: usize) -> Result<Vec<Prepared>, TrainError> {
