@@ -12,6 +12,7 @@ pub mod model;
 pub mod objective;
 pub mod random;
 pub mod report;
+pub mod signal;
 pub mod train;
 
 // The program in the README compiles and runs with the other doctests.

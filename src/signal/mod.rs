@@ -1,0 +1,9 @@
+//! Signal propagation: what a transformer does to its tokens and gradients at initialisation.
+//!
+//! [`theory`] predicts it from a configuration, with closed forms and without tensors; [`probe`] measures the same
+//! quantities on a model.
+//!
+//! # Source
+//! Noci et al. 2022, arXiv 2206.03126, the propagation paper.
+
+pub mod theory;
