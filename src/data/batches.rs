@@ -1,23 +1,22 @@
 //! Batches in a seeded order.
 
-use rand::seq::SliceRandom;
-
-use super::{DataError, Packed};
-use crate::random;
+use super::order::Order;
+use super::{DataError, Sequences};
 
 /// Batches of sequences for training, in an order that a seed decides.
 ///
 /// Each epoch is a shuffle of all sequences, addressed by seed and epoch; epochs follow each other without
 /// a gap, so that a batch may end one and begin the next, and every sequence is seen once an epoch,
-/// whatever the batch size. [`batch`](Self::batch) gives any step's batch directly: a resumed run
-/// continues with the batch that it would have seen.
+/// whatever the batch size. The shuffle is a keyed permutation of the sequence numbers: it mixes the whole
+/// corpus, however large, and takes no memory. [`batch`](Self::batch) gives any step's batch directly, so
+/// that there is no state to save: a resumed run continues with the batch that it would have seen.
 ///
 /// # Examples
 /// ```
 /// use wqk::data::{Batches, Packed};
 ///
 /// let packed = Packed::from_tokens((0..12).collect(), 4)?;
-/// let mut batches = Batches::new(&packed, 2, 7)?;
+/// let batches = Batches::new(&packed, 2, 7)?;
 /// let third = batches.batch(3);
 /// assert_eq!(third.len(), 2 * 4);
 /// // Another iterator over the same data, asked for that step alone, gives the same.
@@ -26,11 +25,9 @@ use crate::random;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Batches<'a> {
-    packed: &'a Packed,
+    sequences: &'a dyn Sequences,
     batch: usize,
     seed: u64,
-    epoch: u64,
-    order: Vec<u32>,
 }
 
 impl<'a> Batches<'a> {
@@ -38,16 +35,14 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// [`DataError::BatchSize`] for batches of nothing.
-    pub fn new(packed: &'a Packed, batch: usize, seed: u64) -> Result<Self, DataError> {
+    pub fn new(sequences: &'a dyn Sequences, batch: usize, seed: u64) -> Result<Self, DataError> {
         if batch == 0 {
             return Err(DataError::BatchSize);
         }
         Ok(Self {
-            packed,
+            sequences,
             batch,
             seed,
-            epoch: 0,
-            order: order(packed.len(), seed, 0),
         })
     }
 
@@ -58,46 +53,38 @@ impl<'a> Batches<'a> {
 
     /// Length of a sequence.
     pub fn n(&self) -> usize {
-        self.packed.n()
+        self.sequences.n()
     }
 
     /// The epoch in which the batch of a step begins, counted from 0.
     pub fn epoch_of(&self, step: u64) -> u64 {
-        step * self.batch as u64 / self.packed.len() as u64
+        step * self.batch as u64 / self.sequences.len() as u64
     }
 
-    /// The batch of a step, counted from 0. Steps in order cost a copy; a step in another epoch costs a
-    /// shuffle of all sequence numbers first.
+    /// The batch of a step, counted from 0. Costs a copy of its sequences, whatever the step.
     ///
     /// # Shape
     /// `[batch, n]`, flat.
-    pub fn batch(&mut self, step: u64) -> Vec<u32> {
-        let (n, len) = (self.packed.n(), self.packed.len() as u64);
+    pub fn batch(&self, step: u64) -> Vec<u32> {
+        let len = self.sequences.len() as u64;
         let first = step * self.batch as u64;
-        let mut tokens = Vec::with_capacity(self.batch * n);
-        for position in first..first + self.batch as u64 {
+        let mut tokens = vec![0; self.batch * self.n()];
+        let mut order = (first / len, Order::new(len, self.seed, first / len));
+        for (position, into) in (first..).zip(tokens.chunks_exact_mut(self.n())) {
             let epoch = position / len;
-            if epoch != self.epoch {
-                self.epoch = epoch;
-                self.order = order(self.packed.len(), self.seed, epoch);
+            if epoch != order.0 {
+                order = (epoch, Order::new(len, self.seed, epoch));
             }
-            let start = self.order[(position % len) as usize] as usize * n;
-            tokens.extend_from_slice(&self.packed.tokens()[start..start + n]);
+            self.sequences.copy_to(order.1.at(position % len) as usize, into);
         }
         tokens
     }
 }
 
-/// The order of an epoch.
-fn order(len: usize, seed: u64, epoch: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..len as u32).collect();
-    order.shuffle(&mut random::stream(seed, ["batches", &epoch.to_string()]));
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Packed;
 
     /// Seven sequences of two tokens; the even token of each is twice its number.
     fn packed() -> Packed {
@@ -112,7 +99,7 @@ mod tests {
     fn every_sequence_once_an_epoch_whatever_the_batch() {
         let packed = packed();
         for batch in [1, 2, 3, 7, 20] {
-            let mut batches = Batches::new(&packed, batch, 1).unwrap();
+            let batches = Batches::new(&packed, batch, 1).unwrap();
             let seen: Vec<u32> = (0..42).flat_map(|step| numbers(&batches.batch(step))).collect();
             for epoch in seen.chunks_exact(7) {
                 let mut epoch = epoch.to_vec();
@@ -125,9 +112,9 @@ mod tests {
     #[test]
     fn steps_can_be_asked_for_in_any_order() {
         let packed = packed();
-        let mut in_order = Batches::new(&packed, 3, 1).unwrap();
+        let in_order = Batches::new(&packed, 3, 1).unwrap();
         let expected: Vec<_> = (0..20).map(|step| in_order.batch(step)).collect();
-        let mut backwards = Batches::new(&packed, 3, 1).unwrap();
+        let backwards = Batches::new(&packed, 3, 1).unwrap();
         for step in (0..20).rev() {
             assert_eq!(backwards.batch(step), expected[step as usize]);
         }

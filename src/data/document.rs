@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A document: an article, or a block of a plain-text file.
+/// A document: an article, a block of a plain-text file, or the text of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Document {
     /// Its title; empty where the source has none.
     pub title: String,
-    /// Its text, lines parted by `\n`, without blank lines.
+    /// Its text, lines parted by `\n`; without blank lines but where a record holds them.
     pub text: String,
 }
 

@@ -6,6 +6,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, Event};
 
+use super::records::{Fault, Records};
 use super::source::{Origin, Source};
 use super::wikitext::{self, Namespaces};
 use super::{DataError, Document};
@@ -22,7 +23,6 @@ pub(super) struct DumpDocuments {
     namespaces: Namespaces,
     page: Page,
     seen: Seen,
-    finished: bool,
 }
 
 /// The page that is being read.
@@ -64,11 +64,10 @@ impl DumpDocuments {
             namespaces: Namespaces::default(),
             page: Page::default(),
             seen: Seen::default(),
-            finished: false,
         }
     }
 
-    fn document(&mut self) -> Result<Option<Document>, DataError> {
+    fn article(&mut self) -> Result<Option<Document>, DataError> {
         loop {
             if !self.page()? {
                 break;
@@ -232,15 +231,8 @@ impl DumpDocuments {
     }
 }
 
-impl Iterator for DumpDocuments {
-    type Item = Result<Document, DataError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.finished {
-            return None;
-        }
-        let next = self.document().transpose();
-        self.finished = !matches!(next, Some(Ok(_)));
-        next
+impl Records for DumpDocuments {
+    fn document(&mut self) -> Result<Option<Document>, Fault> {
+        Ok(self.article()?)
     }
 }

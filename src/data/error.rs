@@ -24,6 +24,14 @@ pub enum DataError {
         /// What is needed instead.
         wanted: &'static str,
     },
+    /// A path, folder or glob of a corpus that leads to no file.
+    #[error("{path}: {problem}", path = .path.display())]
+    NoFiles {
+        /// The path, folder or glob.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
     /// A compressed file ends early or is damaged.
     #[error(
         "{path}: damaged {format} data ({message}) after {bytes} bytes of text: the file may be cut off, fetch it again",
@@ -64,6 +72,40 @@ pub enum DataError {
         /// What is wrong there.
         problem: &'static str,
     },
+    /// A record that holds no text: a line of JSONL, a row of CSV or Parquet.
+    #[error(
+        "{path}: {place}: {problem}: mend it, or pass over such records with on_bad = \"skip\"",
+        path = .path.display()
+    )]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The line or row.
+        place: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A table without the column that should hold the text.
+    #[error(
+        "{path}: no column {wanted} (the columns are {have}): name the column with `field`",
+        path = .path.display()
+    )]
+    NoField {
+        /// The file.
+        path: PathBuf,
+        /// The columns that were looked for.
+        wanted: String,
+        /// The columns that are there.
+        have: String,
+    },
+    /// A Parquet file that cannot be read, or whose column holds no strings.
+    #[error("{path}: {message}", path = .path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        message: String,
+    },
     /// A MediaWiki dump whose XML is cut off or broken.
     #[error("{path}: byte {byte} of the XML, {place}: {message}: fetch the dump again", path = .path.display())]
     Dump {
@@ -75,6 +117,14 @@ pub enum DataError {
         place: String,
         /// What is wrong there.
         message: String,
+    },
+    /// Everything was passed over.
+    #[error(
+        "no document could be read: {report}: see to the files, or set on_bad = \"error\" to stop at the first fault"
+    )]
+    NothingLeft {
+        /// What was passed over, and why.
+        report: super::ReadReport,
     },
     /// Nothing was left to work on.
     #[error(

@@ -2,7 +2,8 @@
 //!
 //! From a file to what a training loop is fed: [`Documents`] reads text and MediaWiki dumps, a
 //! [`Tokenizer`] turns it into tokens, [`Packed`] cuts these into full sequences, and [`Batches`] gives
-//! them in a seeded order.
+//! them in a seeded order. What holds the sequences is behind the trait [`Sequences`]; what a recipe says of
+//! its corpus is a [`CorpusSpec`].
 //!
 //! # Examples
 //! ```
@@ -12,7 +13,7 @@
 //! let tokenizer = Tokenizer::bytes();
 //! let packed = Packed::new([Ok(document)], &tokenizer, 8)?;
 //! let (train, held_out) = packed.hold_out(0.1)?;
-//! let mut batches = Batches::new(&train, 2, 42)?;
+//! let batches = Batches::new(&train, 2, 42)?;
 //! assert_eq!(batches.batch(0).len(), 2 * 8);
 //! assert_eq!(held_out.len(), 1);
 //! # Ok::<(), wqk::data::DataError>(())
@@ -20,11 +21,19 @@
 
 mod batches;
 pub mod bundled;
+mod corpus;
+mod csv;
 mod document;
 mod documents;
 mod dump;
 mod error;
+mod jsonl;
+mod order;
 mod pack;
+mod parquet;
+mod records;
+mod report;
+mod sequences;
 mod source;
 mod text;
 mod tokenizer;
@@ -32,8 +41,11 @@ mod utf16;
 mod wikitext;
 
 pub use batches::Batches;
+pub use corpus::{CorpusSpec, Format, OnBad};
 pub use document::Document;
 pub use documents::{Documents, sha256};
 pub use error::DataError;
 pub use pack::Packed;
+pub use report::ReadReport;
+pub use sequences::Sequences;
 pub use tokenizer::Tokenizer;

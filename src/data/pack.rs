@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{DataError, Document, Tokenizer};
+use super::{DataError, Document, Sequences, Tokenizer};
 
 /// How many characters are gathered before they are tokenised together, on all threads.
 const CHUNK: usize = 4 << 20;
@@ -129,14 +129,19 @@ impl Packed {
         let n = self.n;
         Ok((self, Self { tokens, n }))
     }
+}
 
-    /// The sequences in order, `batch` at a time (at least 1), the last batch perhaps smaller: for
-    /// evaluation.
-    ///
-    /// # Shape
-    /// Each item is `[batch, n]`, flat.
-    pub fn chunks(&self, batch: usize) -> impl ExactSizeIterator<Item = &[u32]> {
-        self.tokens.chunks(batch.max(1) * self.n)
+impl Sequences for Packed {
+    fn n(&self) -> usize {
+        self.n
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn copy_to(&self, index: usize, into: &mut [u32]) {
+        into.copy_from_slice(&self.tokens[index * self.n..(index + 1) * self.n]);
     }
 }
 
@@ -176,8 +181,7 @@ mod tests {
         let (train, held_out) = packed.clone().hold_out(0.11).unwrap();
         assert_eq!((train.len(), held_out.len()), (17, 3));
         assert_eq!([train.tokens(), held_out.tokens()].concat(), packed.tokens());
-        let sizes: Vec<usize> = train.chunks(5).map(<[u32]>::len).collect();
-        assert_eq!(sizes, [10, 10, 10, 4]);
+        assert_eq!(train.range(15..17), [30, 31, 32, 33]);
         for share in [0.0, 1.0, -1.0, f64::NAN] {
             let error = packed.clone().hold_out(share);
             assert!(matches!(error, Err(DataError::HeldOutShare(_))), "{share}");

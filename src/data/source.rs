@@ -65,7 +65,7 @@ impl Source {
                 return Err(not_text(
                     path,
                     "a Parquet file",
-                    "export its text column as UTF-8 text",
+                    "leave `format` out, or set it to \"parquet\"",
                 ));
             }
             [b'P', b'K', 3, 4, ..] => return Err(not_text(path, "a zip archive", "unpack it")),

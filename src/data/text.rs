@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, Read};
 
+use super::records::{Fault, Records};
 use super::source::{Origin, Source};
 use super::{DataError, Document};
 
@@ -20,7 +21,8 @@ pub(super) struct TextDocuments {
     /// Bytes of the line that is being read which do not make a whole character yet.
     pending: Vec<u8>,
     found: bool,
-    finished: bool,
+    /// Whether the document that is being read is passed over, since a part of it is no text.
+    bad: bool,
 }
 
 impl TextDocuments {
@@ -33,12 +35,12 @@ impl TextDocuments {
             byte: source.skipped,
             pending: Vec::new(),
             found: false,
-            finished: false,
+            bad: false,
         }
     }
 
     /// Reads a line, or the part of a long one that fits, and says whether it ended; `None` at the end.
-    fn piece(&mut self) -> Result<Option<(String, bool)>, DataError> {
+    fn piece(&mut self) -> Result<Option<(String, bool)>, Fault> {
         let mut bytes = std::mem::take(&mut self.pending);
         let limit = (self.largest_part - bytes.len()) as u64;
         self.reader
@@ -50,16 +52,17 @@ impl TextDocuments {
             return Ok(None);
         }
         let ended = bytes.last() == Some(&b'\n');
+        let whole = bytes.len();
         if let Err(error) = std::str::from_utf8(&bytes) {
             let valid = error.valid_up_to();
             let cut_by_us = error.error_len().is_none() && bytes.len() == self.largest_part && valid > 0;
             if !cut_by_us {
-                return Err(self.encoding(valid, "not UTF-8"));
+                return Err(self.encoding(valid, "not UTF-8", whole, ended));
             }
             self.pending = bytes.split_off(valid);
         }
         if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
-            return Err(self.encoding(at, "a NUL byte, so not UTF-8 text"));
+            return Err(self.encoding(at, "a NUL byte, so not UTF-8 text", whole, ended));
         }
         self.byte += bytes.len() as u64;
         self.line += u64::from(ended);
@@ -68,30 +71,43 @@ impl TextDocuments {
         Ok(Some((text, ended)))
     }
 
-    fn encoding(&mut self, at: usize, problem: &'static str) -> DataError {
-        let damage = self.origin.damage(&mut self.reader);
-        damage.unwrap_or_else(|| DataError::Encoding {
+    /// Text that is none, at a byte of a piece; moves past the piece.
+    fn encoding(&mut self, at: usize, problem: &'static str, piece: usize, ended: bool) -> Fault {
+        let error = DataError::Encoding {
             path: self.origin.path(),
             line: self.line,
             byte: self.byte + at as u64,
             problem,
-        })
+        };
+        self.pending.clear();
+        self.byte += piece as u64;
+        self.line += u64::from(ended);
+        self.bad = true;
+        // What was only blank so far is another matter.
+        self.found = true;
+        Fault::record(error)
     }
+}
 
-    fn document(&mut self) -> Result<Option<Document>, DataError> {
+impl Records for TextDocuments {
+    fn document(&mut self) -> Result<Option<Document>, Fault> {
         let mut text = String::new();
         while text.len() < self.largest_part {
             let Some((piece, ended)) = self.piece()? else {
+                self.bad = false;
                 break;
             };
             let line = if ended { piece.trim_end() } else { piece.as_str() };
-            if !line.trim().is_empty() {
+            if line.trim().is_empty() {
+                self.bad = false;
+                if !text.is_empty() {
+                    break;
+                }
+            } else if !self.bad {
                 text.push_str(line);
                 if ended {
                     text.push('\n');
                 }
-            } else if !text.is_empty() {
-                break;
             }
         }
         text.truncate(text.trim_end().len());
@@ -105,23 +121,14 @@ impl TextDocuments {
         if self.found {
             return Ok(None);
         }
-        Err(DataError::Empty {
+        Err(Fault::File(DataError::Empty {
             path: self.origin.path(),
             bytes: self.origin.bytes(),
             pages: "only blank lines".to_owned(),
-        })
+        }))
     }
-}
 
-impl Iterator for TextDocuments {
-    type Item = Result<Document, DataError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.finished {
-            return None;
-        }
-        let next = self.document().transpose();
-        self.finished = !matches!(next, Some(Ok(_)));
-        next
+    fn damage(&mut self) -> Option<DataError> {
+        self.origin.damage(&mut self.reader)
     }
 }

@@ -6,7 +6,7 @@ use burn::tensor::{Device, ElementConversion, Tensor, TensorData};
 
 use super::config::{TrainConfig, TrainError};
 use crate::attention::{AttentionMask, Noise};
-use crate::data::{Batches, Packed};
+use crate::data::{Batches, Sequences};
 use crate::model::TextTransformer;
 use crate::objective::{self, ObjectiveMode, Prepared, Visibility, Vocabulary};
 use crate::random;
@@ -59,9 +59,9 @@ pub trait Task<B: AutodiffBackend> {
 #[derive(Debug, Clone, Copy)]
 pub struct TextData<'a> {
     /// Sequences to train on.
-    pub train: &'a Packed,
+    pub train: &'a dyn Sequences,
     /// Sequences to evaluate on, of the same length.
-    pub held_out: &'a Packed,
+    pub held_out: &'a dyn Sequences,
     /// The vocabulary of both.
     pub vocabulary: &'a Vocabulary,
 }
@@ -80,7 +80,7 @@ pub struct TextTask<'a, B: AutodiffBackend> {
 }
 
 impl<'a, B: AutodiffBackend> TextTask<'a, B> {
-    /// A task over packed text.
+    /// A task over sequences of text.
     ///
     /// # Errors
     /// [`TrainError::Data`] for batches of nothing.
@@ -161,8 +161,10 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
         // The stream does not know the step: every evaluation sees the same corruption.
         let (mut sum, mut count) = (0.0, 0);
         let size = self.batches.batch_size();
-        for (index, sequences) in self.data.held_out.chunks(size).enumerate() {
-            let prepared = self.prepare(sequences, ["held out", &index.to_string(), ""])?;
+        let len = self.data.held_out.len();
+        for (index, first) in (0..len).step_by(size).enumerate() {
+            let sequences = self.data.held_out.range(first..len.min(first + size));
+            let prepared = self.prepare(&sequences, ["held out", &index.to_string(), ""])?;
             for batch in prepared.chunks(size) {
                 let weight = batch.targets.len();
                 let loss = loss(model, batch, self.held_out_mask.as_ref(), None, &self.device);

@@ -3,6 +3,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::*;
+use crate::data::{CorpusSpec, OnBad};
 
 /// Everything that a file gives: its documents, and the error that ended it.
 fn read(name: &str, content: &[u8]) -> (Vec<Document>, Option<String>) {
@@ -191,6 +192,74 @@ fn empty_corpora_say_what_was_read() {
     let error = error.expect("an error");
     assert!(
         error.contains("3 pages, of which 1 redirects and 1 outside the main namespace"),
+        "{error}"
+    );
+}
+
+/// Under `skip` every fault is passed over, counted and named; what stands around it is read.
+#[test]
+fn faults_are_passed_over_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = noise(3000);
+    let cut = gzip(text.as_bytes());
+    for (name, content) in [
+        ("a.txt", &b"first\n\nbad\xff\nof bad\n\nsecond\n\nnul\0"[..]),
+        (
+            "b.jsonl",
+            b"{\"text\": \"third\"}\n{\"text\": 3}\n{\"text\": \" \"}\n",
+        ),
+        ("c.txt", b""),
+        ("d.jsonl", b"[{\"text\": \"x\"}]"),
+        ("e.txt.gz", &cut[..cut.len() / 2]),
+        ("f.csv", b"text\nlast\n"),
+    ] {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    let spec = |on_bad| CorpusSpec {
+        on_bad,
+        ..CorpusSpec::new(["."])
+    };
+    let mut documents = spec(OnBad::Skip).documents(folder.path()).unwrap();
+    let read: Vec<Document> = documents.by_ref().collect::<Result<_, _>>().unwrap();
+    let texts = texts(&read);
+    assert_eq!(texts[..3], ["first", "second", "third"]);
+    assert_eq!(texts.last(), Some(&"last"));
+    let report = documents.report();
+    assert_eq!((report.files, report.documents), (6, texts.len() as u64));
+    assert_eq!((report.empty, report.bad_records, report.bad_files), (1, 3, 3));
+    for (reason, said) in report.reasons.iter().zip([
+        "a.txt: line 3, byte 10 of the text: not UTF-8",
+        "a.txt: line 8, byte 31 of the text: a NUL byte",
+        "b.jsonl: line 2: the field `text` is a number",
+        "c.txt: no text in 0 bytes",
+        "d.jsonl: is a JSON array",
+        "e.txt.gz: damaged gzip data",
+    ]) {
+        assert!(reason.contains(said), "{reason}");
+    }
+    assert!(report.reasons[5].contains("documents before it were read"));
+    assert!(
+        report
+            .to_string()
+            .contains("passed over 3 bad records and 3 bad files")
+    );
+
+    // Without `skip` the first of them stops the reading.
+    let read: Vec<_> = spec(OnBad::Error).documents(folder.path()).unwrap().collect();
+    assert_eq!(read.len(), 2);
+    assert!(matches!(read[1], Err(DataError::Encoding { line: 3, .. })));
+
+    let nothing = CorpusSpec {
+        on_bad: OnBad::Skip,
+        ..CorpusSpec::new(["c.txt", "d.jsonl"])
+    };
+    let read: Vec<_> = nothing.documents(folder.path()).unwrap().collect();
+    let [Err(error)] = &read[..] else {
+        panic!("{read:?}")
+    };
+    let error = error.to_string();
+    assert!(
+        error.starts_with("no document could be read: 0 documents from 2 files"),
         "{error}"
     );
 }
