@@ -13,8 +13,8 @@ use super::Moments;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Path {
-    /// From the `r × r` matrices `BᵀA`, `AᵀA` and `BᵀB`: about `10 d r²` operations, and memory for the three
-    /// and for a block of at most 262,144 entries.
+    /// From the `r × r` matrices `BᵀA`, `AᵀA` and `BᵀB`, blocks of rows at a time and of the symmetric ones only
+    /// the half: about `6 d r²` operations, and memory for blocks of at most 256 rows, `[256, d]` and `[256, r]`.
     ///
     /// # Formula
     /// `Tr(MM) = Tr((BᵀA)(BᵀA))`; squared row norms `diag(A (BᵀB) Aᵀ)`, squared column norms `diag(B (AᵀA) Bᵀ)`.
@@ -28,18 +28,21 @@ pub enum Path {
 /// the sums over it. With 16 MiB the heads of BERT-large and Llama-3-8B took 1.5 times as long.
 const BLOCK: usize = 1 << 18;
 
+/// Rows in a block of a whole layer's factored path: as few as matrix products still do well with, and as many
+/// as pay.
+const MIN_ROWS: usize = 64;
+const MAX_ROWS: usize = 256;
+
 /// Rows in a panel of the dense path.
 const PANEL: usize = 256;
 
-/// By how much `d/r` must exceed the ratio at which both paths cost the same.
-const FACTORED_PAYS: usize = 5;
+/// The `d/r` from which on the factored path is faster.
+const FACTORED_PAYS: usize = 3;
 
 impl Path {
-    /// The fastest path for factors of shape `[d_model, inner]` that fits in memory.
+    /// The faster path for factors of shape `[d_model, inner]`.
     ///
-    /// The factored path wins where `inner` is small against `d_model`. It needs three `inner × inner`
-    /// matrices, the dense path about as much for any shape, so the factored path is only taken where those
-    /// are smaller than the factors themselves.
+    /// Both work in panels of the size of a few hundred rows; the operations decide, `6 d r²` against `2 d² r`.
     pub const fn choose(d_model: usize, inner: usize) -> Self {
         if inner * FACTORED_PAYS <= d_model {
             Self::Factored
@@ -60,19 +63,32 @@ pub(super) fn layer<B: Backend>(q: Tensor<B, 2>, k: Tensor<B, 2>, path: Path) ->
 fn layer_factored<B: Backend>(q: Tensor<B, 2>, k: Tensor<B, 2>) -> Moments {
     let [inner, d] = q.dims();
     let mut moments = Moments::zeros(d);
-    moments.trace = trace_of_squares(k.clone().matmul(q.clone().transpose()), inner)[0];
-    let q_gram = q.clone().matmul(q.clone().transpose());
-    let k_gram = k.clone().matmul(k.clone().transpose());
-    let step = (BLOCK / d).max(1);
+    let step = (BLOCK / d).clamp(MIN_ROWS, MAX_ROWS);
     for start in (0..inner).step_by(step) {
         let end = (start + step).min(inner);
-        // The quadratic forms, a block of the outer sum at a time.
-        let form = |gram: &Tensor<B, 2>, x: &Tensor<B, 2>| {
-            let product = gram.clone().slice([start..end, 0..inner]).matmul(x.clone());
-            host((product * packed(x.clone().slice([start..end, 0..d]))).sum_dim(0))
+        let size = end - start;
+        let block = |x: &Tensor<B, 2>| x.clone().slice([start..end, 0..d]);
+        let rest = |x: &Tensor<B, 2>| x.clone().slice([start..inner, 0..d]);
+        // A block of rows of an `inner × inner` matrix, from the diagonal on: with what its mirror image adds.
+        let twice = |block: Tensor<B, 2>| {
+            if end == inner {
+                return block;
+            }
+            let right = block.clone().slice([0..size, size..inner - start]) * 2.0;
+            Tensor::cat(vec![block.slice([0..size, 0..size]), right], 1)
         };
-        add(&mut moments.rows, &form(&k_gram, &q));
-        add(&mut moments.columns, &form(&q_gram, &k));
+        let (q_block, k_block) = (packed(block(&q)), packed(block(&k)));
+        let (q_rest, k_rest) = (rest(&q), rest(&k));
+        let product = |a: &Tensor<B, 2>, b: &Tensor<B, 2>| a.clone().matmul(b.clone().transpose());
+        let pairs = product(&k_block, &q_rest) * product(&q_block, &k_rest);
+        moments.trace += host(twice(pairs).sum_dim(1)).iter().sum::<f64>();
+        let form = |gram: Tensor<B, 2>, x: &Tensor<B, 2>, x_block: Tensor<B, 2>| {
+            host((twice(gram).matmul(x.clone()) * x_block).sum_dim(0))
+        };
+        let k_gram = product(&k_block, &k_rest);
+        add(&mut moments.rows, &form(k_gram, &q_rest, q_block.clone()));
+        let q_gram = product(&q_block, &q_rest);
+        add(&mut moments.columns, &form(q_gram, &k_rest, k_block));
     }
     clamp(&mut moments);
     moments
