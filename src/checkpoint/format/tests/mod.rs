@@ -4,6 +4,7 @@ mod folders;
 mod hostile_pickle;
 mod hostile_safetensors;
 mod hostile_zip;
+mod mutated;
 mod sharded;
 mod torch_files;
 mod values;
