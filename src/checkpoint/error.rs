@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::format::FormatError;
+use super::format::{FormatError, Quoted, Short};
 use crate::bilinear::BilinearError;
 
 /// Why a checkpoint could not be scored. Every message is one line, `what (where): remedy`.
@@ -40,9 +40,9 @@ pub enum CheckpointError {
     },
     /// A pattern was found in several places.
     #[error(
-        "the pattern {pattern:?} stands in {} places, under {prefixes:?} ({}): save the model that is meant by itself, \
+        "the pattern {} stands in {} places, under {} ({}): save the model that is meant by itself, \
          or give --q-pattern and --k-pattern with the prefix",
-        prefixes.len(), path.display()
+        Quoted(pattern), prefixes.len(), list(prefixes), path.display()
     )]
     Ambiguous {
         /// The checkpoint.
@@ -64,9 +64,9 @@ pub enum CheckpointError {
     },
     /// The configuration and a tensor's shape contradict each other.
     #[error(
-        "{source_of_value} and the shape {shape:?} of tensor {tensor:?} disagree, {why} ({}): the file and its \
+        "{source_of_value} and the shape {shape:?} of tensor {} disagree, {why} ({}): the file and its \
          config.json are not of one model, or the family is another",
-        path.display()
+        Quoted(tensor), path.display()
     )]
     Disagrees {
         /// The checkpoint.
@@ -91,7 +91,7 @@ pub enum CheckpointError {
         remedy: String,
     },
     /// The numbers of a layer.
-    #[error("{source} (layer {module} of {}): the weights of this layer cannot be scored", path.display())]
+    #[error("{source} (layer {} of {}): the weights of this layer cannot be scored", Short(module), path.display())]
     Layer {
         /// The checkpoint.
         path: PathBuf,
@@ -100,4 +100,18 @@ pub enum CheckpointError {
         /// What is wrong with it.
         source: BilinearError,
     },
+}
+
+/// A few of the prefixes, and how many more there are.
+fn list(prefixes: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<_> = prefixes
+        .iter()
+        .take(SHOWN)
+        .map(|prefix| Quoted(prefix).to_string())
+        .collect();
+    match prefixes.len().checked_sub(SHOWN + 1) {
+        Some(more) => format!("{} and {} more", shown.join(", "), more + 1),
+        None => shown.join(", "),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::CheckpointError;
 use super::family::Size;
-use super::format::{FormatError, Store};
+use super::format::{FormatError, Quoted, Short, Store};
 
 /// Makes errors about a store.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,22 @@ impl Context<'_> {
             tensor: tensor.to_owned(),
             shape: shape.to_vec(),
             why,
+        }
+    }
+
+    /// A value of the configuration that is no size; `flag` states it instead, if there is one.
+    pub fn misgiven(&self, key: &str, value: &serde_json::Value, flag: &str) -> CheckpointError {
+        let value = match value.as_str() {
+            Some(text) => Quoted(text).to_string(),
+            None => Short(&value.to_string()).to_string(),
+        };
+        let what = format!("config.json gives {key} = {value}, which is no whole number from 0 on");
+        match flag {
+            "" => self.option(what, "correct config.json"),
+            _ => self.option(
+                what,
+                format!("correct config.json, or state the value with {flag}"),
+            ),
         }
     }
 

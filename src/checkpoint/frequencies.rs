@@ -10,6 +10,7 @@ use std::f64::consts::PI;
 use serde_json::Value;
 
 use super::family::Config;
+use super::format::Short;
 
 /// The frequencies of a layer, and what multiplies the turned part of queries and keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,7 @@ pub(super) fn frequencies(
 ) -> Result<Frequencies, String> {
     let local = is_local(config, layer);
     let parameters = parameters(config, local);
+    check_numbers(config, parameters)?;
     let number = |key: &str| {
         parameters
             .and_then(|p| p.get(key)?.as_f64())
@@ -149,6 +151,42 @@ pub(super) fn frequencies(
         }
         other => Err(format!("rotary positions of the kind {other:?} are not known")),
     }
+}
+
+/// Refuses values that should be numbers and are not: taken for missing, they would be guessed.
+fn check_numbers(config: &Config<'_>, parameters: Option<&Value>) -> Result<(), String> {
+    const NUMBERS: [&str; 17] = [
+        "rope_theta",
+        "rope_local_base_freq",
+        "local_rope_theta",
+        "global_rope_theta",
+        "rotary_emb_base",
+        "partial_rotary_factor",
+        "rotary_pct",
+        "rotary_dim",
+        "factor",
+        "attention_factor",
+        "low_freq_factor",
+        "high_freq_factor",
+        "original_max_position_embeddings",
+        "max_position_embeddings",
+        "beta_fast",
+        "beta_slow",
+        "mscale",
+    ];
+    for key in NUMBERS {
+        let values = [parameters.and_then(|p| p.get(key)), config.value(key)];
+        for value in values.into_iter().flatten().filter(|value| !value.is_null()) {
+            if value.as_f64().is_none_or(|number| number < 0.0) {
+                let value = value.to_string();
+                return Err(format!(
+                    "config.json gives {key} = {}, which is no number from 0 on",
+                    Short(&value)
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Low frequencies are divided, high ones stay, those between are blended by their wavelength.

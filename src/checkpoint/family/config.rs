@@ -63,10 +63,35 @@ impl<'a> Config<'a> {
     }
 
     fn term(&self, term: &str) -> Option<usize> {
-        term.parse()
-            .ok()
-            .or_else(|| usize::try_from(self.value(term)?.as_u64()?).ok())
+        term.parse().ok().or_else(|| size(self.value(term)?))
     }
+
+    /// A key of these sizes whose value is there and is no size, with the value.
+    pub fn misgiven(&self, alternatives: &Alternatives, usual: &[&str]) -> Option<(String, &'a Value)> {
+        let expressions: Vec<&str> = if alternatives.is_empty() {
+            usual.to_vec()
+        } else {
+            alternatives.holding(self).collect()
+        };
+        let terms = expressions
+            .into_iter()
+            .flat_map(|expression| expression.split(" / "))
+            .flat_map(|part| part.split(" - "))
+            .filter(|term| term.parse::<usize>().is_err());
+        for key in terms {
+            if let Some(value) = self.value(key).filter(|value| size(value).is_none()) {
+                return Some((key.to_owned(), value));
+            }
+        }
+        None
+    }
+}
+
+/// A whole number from 0 on, which some programs write as `12.0`.
+fn size(value: &Value) -> Option<usize> {
+    let whole = |x: f64| (x.fract() == 0.0 && (0.0..2f64.powi(53)).contains(&x)).then_some(x as u64);
+    let value = value.as_u64().or_else(|| whole(value.as_f64()?))?;
+    usize::try_from(value).ok()
 }
 
 /// A size, and the configuration's key (or expression) that gave it.

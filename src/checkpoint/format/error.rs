@@ -136,12 +136,26 @@ pub enum FormatError {
     },
 }
 
-/// Text from a file, escaped and cut to a readable length.
-pub(super) struct Quoted<'a>(pub &'a str);
+/// Text from a file, quoted, escaped and cut to a readable length.
+pub(crate) struct Quoted<'a>(pub &'a str);
+
+/// The same without quotes.
+pub(crate) struct Short<'a>(pub &'a str);
+
+/// Characters that are shown of a text from a file.
+const LONGEST: usize = 120;
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(LONGEST) {
+            None => write!(f, "{}", self.0.escape_debug()),
+            Some((cut, _)) => write!(f, "{}…", self.0[..cut].escape_debug()),
+        }
+    }
+}
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 120;
         match self.0.char_indices().nth(LONGEST) {
             None => write!(f, "{:?}", self.0),
             Some((cut, _)) => write!(f, "{:?}…", &self.0[..cut]),

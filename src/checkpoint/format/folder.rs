@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::FormatError;
+use super::error::Quoted;
 
 /// Names that are taken first, in the order in which the Hugging Face library looks for them.
 const USUAL: [&str; 4] = [
@@ -91,6 +92,19 @@ pub(super) fn weights(folder: &Path) -> Result<PathBuf, FormatError> {
         "the folder holds no weights".into(),
         "name a folder with model.safetensors or pytorch_model.bin",
     )
+}
+
+/// Refuses JSON files that describe a model or its tokeniser, which a user may name in place of the folder.
+pub(super) fn refuse_descriptions(path: &Path) -> Result<(), FormatError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.ends_with(".json") && !name.ends_with("index.json") {
+        return Err(FormatError::NoWeights {
+            path: path.to_owned(),
+            what: format!("{} holds no weights", Quoted(&name)),
+            remedy: "name the folder that it is in",
+        });
+    }
+    Ok(())
 }
 
 /// A kind of tensor file.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Store;
+use crate::checkpoint::format::Short;
 
 /// The distinct parameter names of a file that look like attention, numbers left open, for error messages.
 pub(in crate::checkpoint) fn attention_like(store: &Store) -> String {
@@ -40,7 +41,7 @@ pub(in crate::checkpoint) fn attention_like(store: &Store) -> String {
     let shown: Vec<_> = found
         .iter()
         .take(SHOWN)
-        .map(|((name, shape), count)| format!("{} {shape:?} x{count}", name.escape_debug()))
+        .map(|((name, shape), count)| format!("{} {shape:?} x{count}", Short(name)))
         .collect();
     let more = if found.len() > SHOWN {
         format!(" and {} more", found.len() - SHOWN)

@@ -11,9 +11,9 @@ pub(super) struct Shape {
     pub head_dim: usize,
 }
 
-const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
-const KV_HEADS: &[&str] = &["num_key_value_heads"];
-const HEAD_DIM: &[&str] = &["head_dim"];
+pub(super) const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
+pub(super) const KV_HEADS: &[&str] = &["num_key_value_heads"];
+pub(super) const HEAD_DIM: &[&str] = &["head_dim"];
 
 impl StackPlanner<'_> {
     /// Queries and keys of two `Linear` weights: where they are, their heads and the model's width.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::error_context::Context;
 use super::super::family::{Alternatives, Config, Layout, Pattern, Place, Size, Stack};
+use super::shapes::{HEAD_DIM, HEADS, KV_HEADS};
 use super::{CheckpointError, LayerPlan, Options, Store};
 use crate::bilinear::{Heads, RotaryPairs};
 
@@ -38,6 +39,7 @@ impl<'a> StackPlanner<'a> {
         let Some((alternative, places)) = self.find()? else {
             return Ok(Vec::new());
         };
+        self.check_sizes()?;
         let inner = places.iter().map(|place| place.inner + 1).max().unwrap_or(1);
         places
             .into_iter()
@@ -46,6 +48,36 @@ impl<'a> StackPlanner<'a> {
                 self.layer(alternative, place, index)
             })
             .collect()
+    }
+
+    /// Refuses sizes of the configuration that are no sizes: taken for missing, they would be guessed.
+    fn check_sizes(&self) -> Result<(), CheckpointError> {
+        let (stack, options) = (self.stack, self.options);
+        let sizes: [(_, &[&str], _, _); 7] = [
+            (&stack.heads, HEADS, options.heads.is_some(), "--n-heads"),
+            (
+                &stack.kv_heads,
+                KV_HEADS,
+                options.kv_heads.is_some(),
+                "--n-kv-heads",
+            ),
+            (
+                &stack.head_dim,
+                HEAD_DIM,
+                options.head_dim.is_some(),
+                "--head-dim",
+            ),
+            (&stack.layers, LAYERS, false, ""),
+            (&stack.hidden, HIDDEN, false, ""),
+            (&stack.rotary_dim, &[], false, ""),
+            (&stack.repeats, &[], false, ""),
+        ];
+        for (alternatives, usual, stated, flag) in sizes {
+            if let (false, Some((key, value))) = (stated, self.config.misgiven(alternatives, usual)) {
+                return Err(self.context.misgiven(&key, value, flag));
+            }
+        }
+        Ok(())
     }
 
     /// Which of the query patterns the file follows, and where.
