@@ -73,6 +73,12 @@ impl BackendKind {
         }
     }
 
+    /// Whether its operations run on rayon's threads, or on the caller's alone, so that several at a time share
+    /// the processor well. The others bring threads of their own.
+    pub const fn shares_threads(self) -> bool {
+        matches!(self, Self::Flex | Self::NdArray)
+    }
+
     /// The first backend that this build holds, flex before the others.
     ///
     /// `None` where the crate was built without any.

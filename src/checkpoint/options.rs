@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::family::{Alternatives, Family, Layout, Stack, StackKind};
@@ -29,6 +30,9 @@ pub struct Options {
     pub fold_norm: bool,
     /// The folder of a LoRA adapter to merge with the weights.
     pub adapter: Option<PathBuf>,
+    /// How many layers are read and scored at the same time, each with its queries and keys in memory. Unset: 2, or
+    /// 1 where a layer takes copies in between. Backends with threads of their own (libtorch) do better with 1.
+    pub layers_at_once: Option<NonZeroUsize>,
 }
 
 impl Options {

@@ -1,11 +1,15 @@
 //! Scores of a checkpoint, as a report that serialises to the JSON schema of `wqk score`.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::backend::Backend;
 use serde::{Deserialize, Serialize};
 
+use super::digests::Digests;
 use super::family::StackKind;
+use super::lanes::in_lanes;
+use super::plan::Projection;
 use super::published::Published;
 use super::significance::LayerSignificance;
 use super::{Checkpoint, CheckpointError, Options};
@@ -177,10 +181,13 @@ pub fn summarise(layers: &[LayerReport]) -> BTreeMap<StackKind, StackSummary> {
 }
 
 impl Checkpoint {
-    /// Scores every layer, one after the other.
+    /// Scores every layer, [`Options::layers_at_once`] at a time.
     ///
     /// The offset and the folding are those that the checkpoint was opened with; `settings` says the rest.
-    /// `progress` sees each layer when it is done.
+    /// `progress` sees each layer when it is done, which need not be in order.
+    ///
+    /// Cost: the queries and keys of the layers at work, in f32, and panels of a fixed number of rows. The
+    /// digest is taken of the same bytes while they are at hand.
     ///
     /// # Errors
     /// A layer that cannot be read or scored.
@@ -188,35 +195,53 @@ impl Checkpoint {
         &self,
         settings: &Settings,
         device: &B::Device,
-        mut progress: impl FnMut(&LayerReport),
+        progress: impl FnMut(&LayerReport) + Send,
     ) -> Result<ModelReport, CheckpointError> {
-        let layers = (0..self.len())
-            .map(|i| {
-                let layer = self.score_layer::<B>(i, settings, device)?;
-                progress(&layer);
-                Ok(layer)
-            })
-            .collect::<Result<Vec<_>, CheckpointError>>()?;
+        let digests = Digests::new(self);
+        let progress = Mutex::new(progress);
+        let layers = in_lanes(self.len(), self.lanes(), |i| {
+            let layer = self.score_layer::<B>(i, settings, device, &digests)?;
+            (progress.lock().unwrap_or_else(PoisonError::into_inner))(&layer);
+            Ok::<_, CheckpointError>(layer)
+        })?;
         Ok(ModelReport {
             name: self.name().to_owned(),
             step: None,
             family: self.family().name.clone(),
             parameters: self.parameters(),
-            digest: self.digest()?,
+            digest: digests.finish()?,
             summary: summarise(&layers),
             layers,
             notes: self.notes().to_vec(),
         })
     }
 
-    /// Scores the layer at a position of the checkpoint's list.
+    /// How many layers are in memory at the same time.
+    fn lanes(&self) -> usize {
+        // Latent attention and rotation hold copies of queries or keys in between.
+        let copies = self.options.offset != 0
+            || self
+                .layers
+                .iter()
+                .any(|layer| matches!(layer.projection, Projection::Latent(_)));
+        match self.options.layers_at_once {
+            Some(layers) => layers.get(),
+            None if copies => 1,
+            None => 2,
+        }
+    }
+
+    /// Scores the layer at a position of the checkpoint's list, and hashes its tensors.
     fn score_layer<B: Backend>(
         &self,
         i: usize,
         settings: &Settings,
         device: &B::Device,
+        digests: &Digests<'_>,
     ) -> Result<LayerReport, CheckpointError> {
-        let layer = self.layer::<B>(i, device)?;
+        let (layer, digest) = rayon::join(|| self.layer::<B>(i, device), || digests.add(i));
+        let layer = layer?;
+        digest?;
         let extractor = self.extractor::<B>(i, device);
         let scores = extractor.check(layer.form.measure(settings.gamma, settings.per_head))?;
         drop(layer.form);

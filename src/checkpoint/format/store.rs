@@ -57,6 +57,9 @@ impl Store {
         } else {
             (path.parent().unwrap_or(Path::new("")), path.to_owned())
         };
+        if !is_folder {
+            folder::refuse_descriptions(&weights)?;
+        }
         let config = config::read(folder)?;
         let mut store = Self {
             path: path.to_owned(),
@@ -243,19 +246,27 @@ impl Store {
     /// # Errors
     /// If there is no tensor of one of the names, or if one is a broadcast view.
     pub fn digest<S: AsRef<str> + Sync>(&self, names: &[S]) -> Result<[u8; 32], FormatError> {
-        let parts: Vec<_> = names
+        let parts = names
             .par_iter()
             .map(|name| self.tensor_digest(name.as_ref()))
-            .collect();
+            .collect::<Result<Vec<_>, _>>()?;
+        self.digest_of(names.iter().map(AsRef::as_ref).zip(parts))
+    }
+
+    /// The same from names and the digests of their tensors.
+    pub(crate) fn digest_of<'a>(
+        &self,
+        parts: impl IntoIterator<Item = (&'a str, [u8; 32])>,
+    ) -> Result<[u8; 32], FormatError> {
         let mut all = Sha256::new();
-        for (name, part) in names.iter().zip(parts) {
-            let (tensor, elements) = part?;
+        for (name, elements) in parts {
+            let tensor = self.tensor(name)?;
             let text = |hash: &mut Sha256, text: &str| {
                 // The length keeps a name apart from what follows it.
                 hash.update((text.len() as u64).to_le_bytes());
                 hash.update(text);
             };
-            text(&mut all, name.as_ref());
+            text(&mut all, name);
             text(&mut all, tensor.dtype.name());
             all.update((tensor.shape.len() as u64).to_le_bytes());
             for &length in &tensor.shape {
@@ -266,7 +277,8 @@ impl Store {
         Ok(all.finalize().into())
     }
 
-    fn tensor_digest(&self, name: &str) -> Result<(&TensorInfo, [u8; 32]), FormatError> {
+    /// SHA-256 of a tensor's elements, row-major and little-endian.
+    pub(crate) fn tensor_digest(&self, name: &str) -> Result<[u8; 32], FormatError> {
         let tensor = self.tensor(name)?;
         let data = self.data(tensor)?;
         let size = tensor.dtype.size();
@@ -287,7 +299,7 @@ impl Store {
                 }
             }
         }
-        Ok((tensor, hash.finalize().into()))
+        Ok(hash.finalize().into())
     }
 
     fn tensor(&self, name: &str) -> Result<&TensorInfo, FormatError> {
