@@ -14,12 +14,15 @@
 //! ```
 
 mod adapter;
+mod digests;
 mod error;
 mod error_context;
 mod extract;
 pub mod family;
 pub mod format;
 mod frequencies;
+pub mod hub;
+mod lanes;
 mod module;
 mod options;
 mod plan;
@@ -30,13 +33,15 @@ mod significance;
 use std::path::Path;
 
 use burn::tensor::backend::Backend;
+use rayon::prelude::*;
 
 use crate::bilinear::{BilinearForm, Rotary};
 use adapter::Adapter;
+use digests::Digests;
 use error_context::Context;
 use extract::{Extractor, Folding};
 use family::{Config, Family, StackKind};
-use format::Store;
+use format::{Quoted, Store};
 use plan::LayerPlan;
 
 pub use error::CheckpointError;
@@ -208,7 +213,7 @@ fn family_of(store: &Store, options: &Options) -> Result<Family, CheckpointError
     if let Some(name) = &options.family {
         return family::by_name(name)
             .cloned()
-            .ok_or_else(|| unknown(format!("no family is called {name:?}")));
+            .ok_or_else(|| unknown(format!("no family is called {}", Quoted(name))));
     }
     let Some(config) = store.config() else {
         return Err(unknown("there is no config.json to name the family".into()));
@@ -218,7 +223,7 @@ fn family_of(store: &Store, options: &Options) -> Result<Family, CheckpointError
     };
     family::by_model_type(model_type)
         .cloned()
-        .ok_or_else(|| unknown(format!("no family for the model_type {model_type:?}")))
+        .ok_or_else(|| unknown(format!("no family for the model_type {}", Quoted(model_type))))
 }
 
 impl Checkpoint {
@@ -257,20 +262,26 @@ impl Checkpoint {
         self.layers.is_empty()
     }
 
+    /// The tensors that scoring reads, with these options and whatever the settings.
+    pub fn tensors(&self) -> impl Iterator<Item = &str> {
+        let fold_norm = self.options.fold_norm;
+        self.layers.iter().flat_map(move |layer| {
+            let norm = layer.norm.as_ref().filter(|_| fold_norm);
+            let gains = [norm, layer.query_norm.as_ref(), layer.key_norm.as_ref()];
+            let published = layer.published.iter().flat_map(|(query, key)| [query, key]);
+            let others = gains.into_iter().flatten().chain(published).map(String::as_str);
+            layer.projection.tensors().into_iter().chain(others)
+        })
+    }
+
     /// SHA-256 of the tensors that the layers' queries and keys are read from, in hexadecimal.
     ///
     /// # Errors
     /// A tensor that cannot be read.
     pub fn digest(&self) -> Result<String, CheckpointError> {
-        let mut names: Vec<&str> = self
-            .layers
-            .iter()
-            .flat_map(|layer| layer.projection.tensors())
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let digest = self.store.digest(&names)?;
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        let digests = Digests::new(self);
+        (0..self.len()).into_par_iter().try_for_each(|i| digests.add(i))?;
+        Ok(digests.finish()?)
     }
 
     /// The layers in order, each read when its turn comes.

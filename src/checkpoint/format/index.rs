@@ -74,6 +74,16 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ShardIndex, FormatError
     Ok(ShardIndex { shards, tensors })
 }
 
+/// The shards that an index names, each the plain name of a file.
+#[cfg(feature = "hub")]
+pub(crate) fn shards(path: &Path) -> Result<Vec<String>, FormatError> {
+    let bytes = std::fs::read(path).map_err(|source| FormatError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(parse(path, &bytes)?.shards)
+}
+
 /// Whether a shard's name names a file in the index's own folder, on any system: no separators of
 /// either kind, no drive, no `.` or `..`.
 fn is_plain_name(name: &str) -> bool {

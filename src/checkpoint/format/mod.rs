@@ -13,7 +13,7 @@ mod decode;
 mod dtype;
 mod error;
 mod folder;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod index;
 mod json;
@@ -28,6 +28,9 @@ mod zip;
 
 pub use dtype::Dtype;
 pub use error::FormatError;
+pub(super) use error::{Quoted, Short};
+#[cfg(feature = "hub")]
+pub(super) use index::shards;
 pub use store::Store;
 pub use tensor::TensorInfo;
 

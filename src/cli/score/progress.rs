@@ -42,6 +42,27 @@ impl Progress {
         self.bar.tick();
     }
 
+    /// Begins a bar of bytes.
+    #[cfg(feature = "hub")]
+    pub(super) fn fetch(&mut self, name: &str) {
+        if self.shown {
+            let style = ProgressStyle::with_template(
+                "fetching {msg} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}",
+            )
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+            self.bar = ProgressBar::new(0)
+                .with_style(style)
+                .with_message(name.to_owned());
+        }
+    }
+
+    /// How many bytes are here, and how many are to come in all.
+    #[cfg(feature = "hub")]
+    pub(super) fn fetched(&self, done: u64, all: u64) {
+        self.bar.set_length(all);
+        self.bar.set_position(done);
+    }
+
     pub(super) fn layer(&self, _: &LayerReport) {
         self.bar.inc(1);
     }
