@@ -6,6 +6,7 @@
 pub mod common;
 pub mod demo;
 pub mod families;
+mod interrupt;
 pub mod output;
 mod runs;
 pub mod score;

@@ -3,9 +3,23 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use tempfile::NamedTempFile;
+
+use crate::report::drafts::Draft;
+
+/// Whether the process began without a standard output, which its `main` has to find out.
+pub static STDOUT_IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+fn check_stdout() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !STDOUT_IS_CLOSED.load(Ordering::Relaxed),
+        "standard output is closed, and results go there: name a file with -o, or do not close it"
+    );
+    Ok(())
+}
 
 /// A place for a result, opened before the long work that leads to it.
 ///
@@ -25,6 +39,9 @@ enum Target {
     File {
         temporary: NamedTempFile,
         path: PathBuf,
+        /// Whether an older file stands there.
+        replaces: bool,
+        _draft: Draft,
     },
 }
 
@@ -36,10 +53,8 @@ impl Output {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         if path == Path::new("-") {
-            return Ok(Self {
-                target: Target::Stdout,
-                name: "standard output".into(),
-            });
+            check_stdout()?;
+            return Ok(Self::stdout());
         }
         if path.exists() && is_of_a_checkpoint(path) {
             anyhow::bail!(
@@ -69,6 +84,16 @@ impl Output {
         !matches!(self.target, Target::File { .. })
     }
 
+    /// Whether [`commit`](Self::commit) is to replace an older file.
+    pub fn replaces(&self) -> bool {
+        matches!(self.target, Target::File { replaces: true, .. })
+    }
+
+    /// What the result is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Adds bytes to the result.
     ///
     /// # Errors
@@ -76,6 +101,7 @@ impl Output {
     pub fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let written = match &mut self.target {
             Target::Stdout => {
+                check_stdout()?;
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
@@ -90,9 +116,10 @@ impl Output {
     /// # Errors
     /// Where the file cannot be flushed or renamed.
     pub fn commit(self) -> anyhow::Result<()> {
-        if let Target::File { temporary, path } = self.target {
+        if let Target::File { temporary, path, .. } = self.target {
             temporary
                 .persist(path)
+                .map_err(|failure| failure.error)
                 .with_context(|| format!("cannot write the output file '{}'", self.name))?;
         }
         Ok(())
@@ -126,12 +153,35 @@ impl Target {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let temporary = temporary_file(folder)?;
+        let temporary = temporary_file(folder).map_err(|error| in_folder(&error, folder))?;
         if let Some(permissions) = permissions {
             temporary.as_file().set_permissions(permissions)?;
         }
-        Ok(Self::File { temporary, path })
+        Ok(Self::File {
+            _draft: Draft::new(temporary.path()),
+            replaces: path.exists(),
+            temporary,
+            path,
+        })
     }
+}
+
+/// Why no file can be made in a folder, without the name of the temporary one, and what to do about it.
+fn in_folder(error: &io::Error, folder: &Path) -> io::Error {
+    let name = folder.display();
+    let text = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if folder.exists() => {
+            format!("'{name}' is not a folder: name a file in a folder")
+        }
+        io::ErrorKind::NotFound => {
+            format!("there is no folder '{name}': make it first, with mkdir -p '{name}'")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("new files may not be made in '{name}': name a file in another folder")
+        }
+        kind => format!("no file can be made in '{name}', {kind}: name a file in another folder"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 /// Whether a file by its name holds weights or what describes them, which no result may replace.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::drafts::Draft;
+
 /// The file by which a folder is known as a report of ours, and may be replaced by a newer one.
 const MARK: &str = "settings.json";
 
@@ -13,6 +15,7 @@ const MARK: &str = "settings.json";
 pub struct ReportFolder {
     target: PathBuf,
     draft: tempfile::TempDir,
+    registered: Draft,
 }
 
 impl ReportFolder {
@@ -36,7 +39,12 @@ impl ReportFolder {
         let draft = tempfile::Builder::new()
             .prefix(".wqk-report-")
             .tempdir_in(parent)?;
-        Ok(Self { target, draft })
+        let registered = Draft::new(draft.path());
+        Ok(Self {
+            target,
+            draft,
+            registered,
+        })
     }
 
     /// Where to write the files.
@@ -51,6 +59,7 @@ impl ReportFolder {
     /// in its draft, which the error names, and what was there is untouched.
     pub fn commit(self) -> io::Result<PathBuf> {
         // From here on the draft is worth keeping.
+        drop(self.registered);
         let draft = self.draft.keep();
         replace(&draft, &self.target)
             .map(|()| self.target)

@@ -3,18 +3,20 @@
 mod diff;
 mod plots;
 mod progress;
+mod source;
 mod steps;
 
-use std::path::{Path, PathBuf};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::common::Common;
 use super::output::{Output, check_apart};
-use super::{Usage, print_error};
+use super::{Usage, interrupt, print_error};
 use crate::backend::with_backend;
 use crate::bilinear::significance::Simulation;
 use crate::checkpoint::family::{Layout, StackKind};
-use crate::checkpoint::{self, Checkpoint, ModelReport, Options, Settings};
+use crate::checkpoint::{ModelReport, Options, Settings};
 use crate::report::scores::{Format, Made, Screen, Writer};
 
 use plots::{Matrix, Plot};
@@ -49,15 +51,15 @@ pub struct Args {
     plot_score: crate::report::scores::Score,
 
     /// The layer whose W_qk a figure of kind matrix shows, counted from 0 over all stacks
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     plot_layer: usize,
 
     /// Rows and columns of W_qk that such a figure shows
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 128)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive, default_value_t = 128)]
     plot_crop: usize,
 
     /// Directionality counts norms above mean + GAMMA · standard deviation
-    #[arg(long, value_name = "GAMMA", default_value_t = 2.0, value_parser = finite)]
+    #[arg(long, value_name = "GAMMA", default_value_t = 2.0, allow_negative_numbers = true, value_parser = finite)]
     gamma: f64,
 
     /// Score rotary layers for a key N positions after the query (causal models only meet N ≤ 0)
@@ -67,6 +69,11 @@ pub struct Args {
     /// Fold the gain of the preceding norm into the form
     #[arg(long)]
     fold_norm: bool,
+
+    /// Take each PATH for a model of the Hugging Face hub, org/name or org/name@revision, and fetch what is needed of
+    /// it; hf://org/name does so for one
+    #[arg(long, hide = !cfg!(feature = "hub"))]
+    hub: bool,
 
     /// Merge a LoRA adapter folder with the weights of the checkpoint
     #[arg(long, value_name = "FOLDER")]
@@ -81,7 +88,7 @@ pub struct Args {
     significance: bool,
 
     /// Draws of the simulation behind the p-values of the directionality
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1000..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1000..))]
     draws: u32,
 
     /// Compare two checkpoints of one model, layer by layer: the second minus the first
@@ -93,7 +100,7 @@ pub struct Args {
     series: bool,
 
     /// The training steps of the revisions, in the order of the paths
-    #[arg(long, value_name = "N,N,…", value_delimiter = ',', requires = "series", value_parser = finite)]
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', requires = "series", allow_negative_numbers = true, value_parser = finite)]
     steps: Vec<f64>,
 
     #[command(flatten)]
@@ -109,15 +116,15 @@ struct Reading {
     family: Option<String>,
 
     /// Number of query heads
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
     n_heads: Option<usize>,
 
     /// Number of key heads
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
     n_kv_heads: Option<usize>,
 
     /// Width of a head
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
     head_dim: Option<usize>,
 
     /// Name of the query (or fused) weights, {l} for the layer: 'layers.{l}.attn.wq'
@@ -194,6 +201,7 @@ impl Args {
             offset: self.offset,
             fold_norm: self.fold_norm,
             adapter: self.adapter.clone(),
+            layers_at_once: None,
         }
     }
 
@@ -244,6 +252,7 @@ impl Args {
 /// standard error, the others go on, and the exit code is 1 in the end.
 pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
     args.check()?;
+    interrupt::clean_up();
     let steps = if args.series {
         steps::of(&args.paths, &args.steps)?
     } else {
@@ -254,9 +263,13 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
         std::iter::once(args.output.as_path()).chain(args.plot.iter().map(|plot| plot.path.as_path())),
     )?;
     let mut output = Output::open(&args.output)?;
+    let (name, replaces) = (output.name().to_owned(), output.replaces());
     let plots = plots::open(&args.plot)?;
 
-    let (options, settings) = (args.options(), args.settings());
+    let (mut options, settings) = (args.options(), args.settings());
+    if !kind.shares_threads() {
+        options.layers_at_once = Some(NonZeroUsize::MIN);
+    }
     let screen = screen(&output);
     let simulation = args.significance.then_some(Simulation {
         draws: args.draws as usize,
@@ -273,7 +286,8 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
     let mut matrix = None;
     let mut failed = 0;
     for (i, path) in args.paths.iter().enumerate() {
-        let scored = open(path, &options).and_then(|checkpoint| {
+        let scored = source::open(path, args.hub, &options, &mut progress).and_then(|opened| {
+            let checkpoint = &opened.checkpoint;
             progress.start(checkpoint.name(), checkpoint.len());
             let mut scored = with_backend!(kind, common.device, |B, device| {
                 checkpoint
@@ -288,7 +302,7 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
             }
             if plots.iter().any(|plot| plot.needs_matrix()) {
                 matrix = Some(with_backend!(kind, common.device, |B, device| {
-                    Matrix::read::<B>(&checkpoint, args.plot_layer, args.plot_crop, &device)
+                    Matrix::read::<B>(checkpoint, args.plot_layer, args.plot_crop, &device)
                 })??);
             }
             Ok(scored)
@@ -321,23 +335,35 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
         }
         output.commit()?;
     }
+    let scored = models.len();
     if !models.is_empty() {
         let steps = models
             .iter()
             .filter_map(|(i, _)| steps.get(*i).copied())
             .collect();
-        let models: Vec<ModelReport> = models.into_iter().map(|(_, model)| model).collect();
+        let mut models: Vec<ModelReport> = models.into_iter().map(|(_, model)| model).collect();
+        if let ([before, after], true) = (models.as_mut_slice(), args.diff) {
+            before.name += " (before)";
+            after.name += " (after)";
+        }
         let drawing = plots::Drawing {
             models,
             steps,
             matrix,
             score: args.plot_score,
+            diff: args.diff,
         };
         plots.into_iter().try_for_each(|plot| plot.draw(&drawing))?;
     }
     if failed > 0 && args.paths.len() > 1 {
+        let kept = match (replaces, scored) {
+            (true, 0) => format!("; '{name}' is the older file"),
+            (true, n) if !args.diff => format!("; '{name}' was replaced and holds the other {n}"),
+            (true, _) => format!("; '{name}' is the older file"),
+            _ => String::new(),
+        };
         print_error(&anyhow::anyhow!(
-            "{failed} of {} checkpoints could not be scored, see above",
+            "{failed} of {} checkpoints could not be scored, see above{kept}",
             args.paths.len()
         ));
     }
@@ -346,10 +372,6 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-fn open(path: &Path, options: &Options) -> anyhow::Result<Checkpoint> {
-    Ok(checkpoint::open(path, options)?)
 }
 
 /// How the table is laid out: for the terminal if it goes to one.
