@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::common::Common;
+use super::interrupt;
 use super::runs::RunProgress;
 use crate::backend::{Autodiff, BackendKind, with_backend};
 use crate::bilinear::Directionality;
@@ -67,6 +68,7 @@ fn layers(text: &str) -> Result<usize, String> {
 /// Where the report cannot be written or a setting is impossible.
 pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let begin = Instant::now();
+    interrupt::clean_up();
     let folder = ReportFolder::open(&args.out)
         .with_context(|| format!("cannot write the report folder '{}'", args.out.display()))?;
     let backend = common.backend()?;
@@ -223,13 +225,9 @@ fn settings(plan: &Experiment<'_>) -> Vec<(String, String)> {
             "sequences per update",
             (train.batch_size * train.accumulation).to_string(),
         ),
-        (
-            "learning rate",
-            format!(
-                "{}, {} warm-up updates, linear decay",
-                train.learning_rate, train.warmup_steps
-            ),
-        ),
+        ("learning rate", train.learning_rate.to_string()),
+        ("warm-up updates", train.warmup_steps.to_string()),
+        ("schedule", "linear decay".to_owned()),
         ("weight decay", train.weight_decay.to_string()),
         ("gradient norm clipped at", train.clip_norm.to_string()),
         (

@@ -208,7 +208,8 @@ pub struct Story {
     pub lead: String,
     /// What was trained on, and how it was cut into tokens.
     pub text: String,
-    /// Names and values of the settings.
+    /// Names and values of the settings, as the page shows them. In `settings.json` names have underscores for
+    /// spaces, and values that are numbers, or lists of them, are that.
     pub settings: Vec<(String, String)>,
     /// Version, backend, digests.
     pub provenance: Vec<(String, String)>,
@@ -330,7 +331,7 @@ pub fn write(folder: &Path, story: &Story, findings: &Findings<'_>) -> std::io::
         .settings
         .iter()
         .chain(&story.provenance)
-        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .map(|(name, value)| (name.replace([' ', '-'], "_"), typed(value)))
         .collect();
     std::fs::write(
         folder.join("settings.json"),
@@ -443,7 +444,24 @@ fn capital(word: &str) -> String {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.3}"))
+    value.map_or_else(String::new, |value| format!("{value:.3}").replace('-', "−"))
+}
+
+/// A text as what it says: a number, a list of numbers, or a text.
+fn typed(text: &str) -> serde_json::Value {
+    // Longer ones are digests, which may happen to consist of digits.
+    const LONGEST: usize = 20;
+    let number = |text: &str| -> Option<serde_json::Value> {
+        let is_number = text.len() <= LONGEST && text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        is_number.then(|| serde_json::from_str(text).ok()).flatten()
+    };
+    let list = || -> Option<Vec<_>> {
+        text.contains(", ")
+            .then(|| text.split(", ").map(number).collect())?
+    };
+    number(text)
+        .or_else(|| list().map(Into::into))
+        .unwrap_or_else(|| text.into())
 }
 
 fn csv<'r, R: Serialize, I: Iterator<Item = R>>(

@@ -187,7 +187,8 @@ fn latex_line(cells: impl Iterator<Item = String>) -> String {
     format!("    {} \\\\\n", cells.collect::<Vec<_>>().join(" & "))
 }
 
-fn escape_markdown(text: &str) -> String {
+/// A text with what Markdown would take for marks escaped.
+pub(crate) fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

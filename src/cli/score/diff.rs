@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::checkpoint::{ModelReport, Settings};
-use crate::report::scores::{Format, Made, Screen, Writer, difference, difference_csv};
+use crate::report::scores::{Format, Made, Screen, Writer, difference, difference_csv, footer};
+use crate::report::table::escape_markdown;
 
 /// The difference in a format. JSON holds both models as ever, and `difference` beside them.
 pub(super) fn text(
@@ -23,18 +24,30 @@ pub(super) fn text(
         );
     }
     let table = difference.table();
+    let folded = |model: &ModelReport| model.layers.iter().any(|layer| layer.folded_norm.is_some());
+    let footer = footer(settings, &made, folded(before) || folded(after));
     Ok(match format {
         Format::Table => {
             format!(
-                "{} minus {}\n{}{}",
+                "{} minus {}\n{}{}\n{footer}\n",
                 after.name,
                 before.name,
                 table.to_text(),
                 difference.missing_note()
             )
         }
-        Format::Markdown => table.to_markdown(),
-        Format::Latex => table.to_latex(),
+        Format::Markdown => format!(
+            "{}\n{} minus {}; {footer}.\n",
+            table.to_markdown(),
+            escape_markdown(&after.name),
+            escape_markdown(&before.name)
+        ),
+        Format::Latex => format!(
+            "{}% {} minus {}; {footer}.\n",
+            table.to_latex(),
+            after.name,
+            before.name
+        ),
         Format::Csv => difference_csv(&difference, before, after, settings),
         Format::Json => {
             let mut writer = Writer::new(Format::Json, settings.clone(), made, screen);

@@ -126,6 +126,8 @@ pub(super) struct Drawing {
     pub(super) steps: Vec<f64>,
     pub(super) matrix: Option<Matrix>,
     pub(super) score: Score,
+    /// Whether the two models are one before and after.
+    pub(super) diff: bool,
 }
 
 impl Open {
@@ -149,9 +151,11 @@ impl Open {
             steps,
             matrix,
             score,
+            diff,
         } = drawing;
         let kind = self.plot.kind.unwrap_or(match models.len() {
             _ if !steps.is_empty() => Kind::Series,
+            _ if *diff => Kind::Layers,
             1 => Kind::Layers,
             _ => Kind::Size,
         });

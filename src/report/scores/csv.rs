@@ -114,7 +114,7 @@ fn row(
         number(Some(directionality.excess)),
         settings.gamma.to_string(),
         settings.offset.to_string(),
-        settings.fold_norm.to_string(),
+        layer.folded_norm.is_some().to_string(),
         model.digest.clone(),
         number(model.step),
     ];

@@ -98,6 +98,8 @@ pub struct Writer {
     made: Made,
     screen: Screen,
     written: usize,
+    /// Whether a norm's gain was folded into any layer so far.
+    folded: bool,
 }
 
 /// How the scores were computed, beside their [`Settings`].
@@ -118,6 +120,7 @@ impl Writer {
             made,
             screen,
             written: 0,
+            folded: false,
         }
     }
 
@@ -125,13 +128,14 @@ impl Writer {
     pub fn model(&mut self, model: &ModelReport) -> String {
         let first = self.written == 0;
         self.written += 1;
+        self.folded |= model.layers.iter().any(|layer| layer.folded_norm.is_some());
         let (settings, made) = (&self.settings, &self.made);
         match self.format {
             Format::Table => terminal::model(model, settings, made, self.screen, first),
             Format::Json => json::model(model, first),
             Format::Csv => csv::model(model, settings, made, first),
-            Format::Markdown => paper::markdown(model, first),
-            Format::Latex => paper::latex(model, first),
+            Format::Markdown => paper::markdown(model, settings, first),
+            Format::Latex => paper::latex(model, settings, first),
         }
     }
 
@@ -140,12 +144,12 @@ impl Writer {
         let (settings, made, empty) = (&self.settings, &self.made, self.written == 0);
         match self.format {
             Format::Table if empty => String::new(),
-            Format::Table => terminal::end(settings, made),
+            Format::Table => terminal::end(settings, made, self.folded),
             Format::Json => json::end(settings, made, empty),
             Format::Csv if empty => csv::head(settings, made),
             Format::Csv => String::new(),
-            Format::Markdown => paper::markdown_end(settings, empty),
-            Format::Latex => paper::latex_end(settings, empty),
+            Format::Markdown => paper::markdown_end(settings, empty, self.folded),
+            Format::Latex => paper::latex_end(settings, empty, self.folded),
         }
     }
 }
@@ -155,14 +159,23 @@ fn program() -> &'static str {
     concat!("wqk ", env!("CARGO_PKG_VERSION"))
 }
 
+/// A line that says how scores were made: settings, program and backend.
+///
+/// `folded` tells whether the gain of a norm was folded into any of them.
+pub fn footer(settings: &Settings, made: &Made, folded: bool) -> String {
+    format!("{}; {}, {}", describe(settings, folded), program(), made.backend)
+}
+
 /// What a reader must know about how the scores were made, in a few words.
-fn describe(settings: &Settings) -> String {
+fn describe(settings: &Settings, folded: bool) -> String {
     let mut words = vec![format!("γ = {}", settings.gamma)];
     if settings.offset != 0 {
         words.push(format!("rotary offset {}", settings.offset));
     }
-    if settings.fold_norm {
-        words.push("norm gains folded in".into());
+    match (settings.fold_norm, folded) {
+        (true, true) => words.push("norm gains folded in".into()),
+        (true, false) => words.push("no norm gain to fold in".into()),
+        (false, _) => {}
     }
     words.join(", ")
 }

@@ -8,8 +8,12 @@ use crate::bilinear::Summary;
 use crate::checkpoint::{ModelReport, Settings};
 use crate::report::table::{Align, Table};
 
-fn table() -> Table {
-    Table::new([
+fn table(heads: bool) -> Table {
+    let of_heads = [
+        ("Symmetry of heads", Align::Right),
+        ("Directionality (excess) of heads", Align::Right),
+    ];
+    let columns = [
         ("Model", Align::Left),
         ("Stack", Align::Left),
         ("Parameters", Align::Right),
@@ -17,13 +21,22 @@ fn table() -> Table {
         ("Symmetry", Align::Right),
         ("Directionality (excess)", Align::Right),
         ("Directionality (definition)", Align::Right),
-    ])
+    ];
+    Table::new(columns.into_iter().chain(of_heads.into_iter().filter(|_| heads)))
 }
 
-fn rows(model: &ModelReport) -> Table {
-    let mut table = table();
+fn rows(model: &ModelReport, settings: &Settings) -> Table {
+    let mut table = table(settings.per_head);
     for (stack, summary) in &model.summary {
-        table.push([
+        let heads = || {
+            let layers = model.layers.iter().filter(|layer| layer.stack == *stack);
+            layers.flat_map(|layer| layer.scores.heads.iter().flatten())
+        };
+        let of_heads = [
+            spread(Summary::of(heads().filter_map(|head| head.symmetry))),
+            spread(Summary::of(heads().map(|head| head.directionality.excess))),
+        ];
+        let cells = [
             model.name.clone(),
             stack.name().to_owned(),
             quantity(model.parameters),
@@ -31,7 +44,12 @@ fn rows(model: &ModelReport) -> Table {
             spread(summary.symmetry),
             spread(summary.directionality.excess),
             spread(summary.directionality.definition),
-        ]);
+        ];
+        table.push(
+            cells
+                .into_iter()
+                .chain(of_heads.into_iter().filter(|_| settings.per_head)),
+        );
     }
     table
 }
@@ -58,16 +76,21 @@ fn number(value: f64) -> String {
     }
 }
 
-fn caption(settings: &Settings) -> String {
+fn caption(settings: &Settings, folded: bool) -> String {
+    let heads = if settings.per_head {
+        ", of heads over all heads of all layers"
+    } else {
+        ""
+    };
     format!(
-        "Whole-layer scores: median ± [median − q25, q75 − median] over layers; {}; {}.",
-        describe(settings),
+        "Whole-layer scores: median ± [median − q25, q75 − median] over layers{heads}; {}; {}.",
+        describe(settings, folded),
         program()
     )
 }
 
-pub(super) fn markdown(model: &ModelReport, first: bool) -> String {
-    let rows = rows(model);
+pub(super) fn markdown(model: &ModelReport, settings: &Settings, first: bool) -> String {
+    let rows = rows(model, settings);
     if first {
         rows.to_markdown()
     } else {
@@ -75,17 +98,17 @@ pub(super) fn markdown(model: &ModelReport, first: bool) -> String {
     }
 }
 
-pub(super) fn markdown_end(settings: &Settings, empty: bool) -> String {
+pub(super) fn markdown_end(settings: &Settings, empty: bool, folded: bool) -> String {
     let head = if empty {
-        table().to_markdown()
+        table(settings.per_head).to_markdown()
     } else {
         String::new()
     };
-    format!("{head}\n{}\n", caption(settings))
+    format!("{head}\n{}\n", caption(settings, folded))
 }
 
-pub(super) fn latex(model: &ModelReport, first: bool) -> String {
-    let rows = rows(model);
+pub(super) fn latex(model: &ModelReport, settings: &Settings, first: bool) -> String {
+    let rows = rows(model, settings);
     if first {
         rows.latex_head() + &rows.latex_rows()
     } else {
@@ -93,11 +116,15 @@ pub(super) fn latex(model: &ModelReport, first: bool) -> String {
     }
 }
 
-pub(super) fn latex_end(settings: &Settings, empty: bool) -> String {
+pub(super) fn latex_end(settings: &Settings, empty: bool, folded: bool) -> String {
     let head = if empty {
-        table().latex_head()
+        table(settings.per_head).latex_head()
     } else {
         String::new()
     };
-    format!("{head}{}% {}\n", table().latex_foot(), caption(settings))
+    format!(
+        "{head}{}% {}\n",
+        table(settings.per_head).latex_foot(),
+        caption(settings, folded)
+    )
 }

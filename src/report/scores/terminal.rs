@@ -4,7 +4,7 @@
 //! the course of all of them; a pipe or a file gets every row.
 
 use super::number::{quantity, score, signed, sparkline, spread};
-use super::{Made, describe, program};
+use super::{Made, footer};
 use crate::bilinear::significance::Simulation;
 use crate::checkpoint::{LayerReport, ModelReport, Settings};
 use crate::report::table::{Align, Table};
@@ -125,8 +125,8 @@ pub(super) fn model(
     text
 }
 
-pub(super) fn end(settings: &Settings, made: &Made) -> String {
-    format!("\n{}; {}, {}\n", describe(settings), program(), made.backend)
+pub(super) fn end(settings: &Settings, made: &Made, folded: bool) -> String {
+    format!("\n{}\n", footer(settings, made, folded))
 }
 
 /// The layers of a stack in words, by their common shape.
@@ -144,7 +144,10 @@ fn shape(layers: &[&LayerReport]) -> String {
         .iter()
         .any(|layer| layer.scores.n_kv_heads != layer.scores.n_heads)
     {
-        format!(" on {} key heads", range(|layer| layer.scores.n_kv_heads))
+        format!(
+            " on {}",
+            counted(range(|layer| layer.scores.n_kv_heads), "key head")
+        )
     } else {
         String::new()
     };
@@ -153,16 +156,22 @@ fn shape(layers: &[&LayerReport]) -> String {
         _ => String::new(),
     };
     format!(
-        "{} of width {}, {} heads{keys} of {}{repeats}",
+        "{} of width {}, {}{keys} of {}{repeats}",
         if layers.len() == 1 {
             "1 layer".to_owned()
         } else {
             format!("{} layers", layers.len())
         },
         range(|layer| layer.scores.d_model),
-        range(|layer| layer.scores.n_heads),
+        counted(range(|layer| layer.scores.n_heads), "head"),
         range(|layer| layer.scores.head_dim),
     )
+}
+
+/// `1 head`, `6 heads`.
+fn counted(number: String, what: &str) -> String {
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn layer_table(with_heads: bool, as_published: bool) -> Table {
