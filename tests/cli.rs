@@ -350,3 +350,210 @@ fn families_are_listed_with_layout_and_source() {
     );
     error_line(wqk().args(["families", "no such family"]), 1);
 }
+
+#[test]
+fn what_config_json_says_wrongly_is_not_taken_for_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let config = |heads: &str| {
+        let text = format!(r#"{{"model_type": "llama", "hidden_size": 8, "num_attention_heads": {heads}}}"#);
+        fs::write(model.join("config.json"), text).unwrap();
+    };
+    for bad in ["-2", "\"2\"", "2.5", "[2]", "true"] {
+        config(bad);
+        let error = error_line(wqk().arg("score").arg(&model), 1);
+        let said = format!("num_attention_heads = {bad}");
+        assert!(error.contains(&said) && error.contains("--n-heads"), "{error}");
+        // A flag takes the value's place.
+        stdout(wqk().args(["score", "--n-heads", "2"]).arg(&model));
+    }
+    // Some programs write whole numbers so.
+    config("2.0");
+    stdout(wqk().arg("score").arg(&model));
+    let number = format!("\"{}\"", "9".repeat(100_000));
+    config(&number);
+    assert!(error_line(wqk().arg("score").arg(&model), 1).len() < 1000);
+}
+
+#[test]
+fn errors_stay_short_whatever_a_file_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let text = format!(r#"{{"model_type": "{}"}}"#, "x".repeat(100_000));
+    fs::write(model.join("config.json"), text).unwrap();
+    let error = error_line(wqk().arg("score").arg(&model), 1);
+    assert!(
+        error.len() < 2000 && error.contains("xxx\"…") && error.contains("--q-pattern"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_description_named_in_place_of_its_folder_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let error = error_line(wqk().arg("score").arg(model.join("config.json")), 1);
+    assert!(
+        error.contains("holds no weights") && error.contains("folder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn outputs_say_what_to_do_and_never_their_temporary_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    let error = error_line(
+        wqk()
+            .arg("score")
+            .arg(&model)
+            .arg("-o")
+            .arg(folder.path().join("no/such/scores.csv")),
+        1,
+    );
+    assert!(error.contains("mkdir -p") && !error.contains(".wqk-"), "{error}");
+    // What stands there is replaced by a part of what was asked for: said, as are files that stay.
+    let file = folder.path().join("scores.csv");
+    fs::write(&file, "older").unwrap();
+    let absent = folder.path().join("absent");
+    let error = error_line(
+        wqk().arg("score").args([&absent, &absent]).arg("-o").arg(&file),
+        1,
+    );
+    assert!(error.contains("is the older file"), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "older");
+    let error = error_line(wqk().arg("score").args([&model, &absent]).arg("-o").arg(&file), 1);
+    assert!(error.contains("was replaced and holds the other 1"), "{error}");
+}
+
+#[test]
+fn negative_numbers_are_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    stdout(wqk().args(["score", "--gamma", "-1"]).arg(&model));
+    let error = error_line(wqk().args(["score", "--n-heads", "-1"]).arg(&model), 2);
+    assert!(
+        error.contains("whole number") && !error.contains("tip:"),
+        "{error}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let program = assert_cmd::cargo::cargo_bin("wqk");
+    let sh = |script: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).arg(&program).output().unwrap()
+    };
+    let closed = sh("exec \"$0\" families >&-");
+    assert_eq!(closed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&closed.stderr).contains("standard output is closed"));
+    assert!(sh("exec \"$0\" families >/dev/null").status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_leaves_no_draft() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = llama(folder.path());
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let out = folder.path().join("out");
+        fs::create_dir_all(&out).unwrap();
+        fs::write(out.join("scores.json"), "older").unwrap();
+        // So many draws take far longer than this test.
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("wqk"))
+            .args(["score", "--quiet", "--significance", "--draws", "20000000", "-o"])
+            .arg(out.join("scores.json"))
+            .arg("--plot")
+            .arg(out.join("scores.svg"))
+            .arg(&model)
+            .spawn()
+            .unwrap();
+        let drafts = || fs::read_dir(&out).unwrap().count() - 1;
+        for _ in 0..600 {
+            if drafts() == 2 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        assert_eq!(drafts(), 2, "the outputs were never opened");
+        let id = child.id().to_string();
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(drafts(), 0);
+        assert_eq!(fs::read_to_string(out.join("scores.json")).unwrap(), "older");
+    }
+}
+
+/// A LLaMA with one key head, so many layers of width 1024 and cheap to score; the bytes of a layer's queries and keys in f32.
+#[cfg(target_os = "linux")]
+fn deep_llama(folder: &Path, layers: usize) -> (PathBuf, u64) {
+    const D: usize = 1024;
+    const KEY: usize = 64;
+    let model = folder.join(format!("llama-{layers}"));
+    fs::create_dir_all(&model).unwrap();
+    let config = r#"{"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 1}"#;
+    fs::write(model.join("config.json"), config).unwrap();
+    // Any finite halves do: bits below 0x7c00.
+    let weight: Vec<u8> = (0..D * D)
+        .flat_map(|i| (((i * 2_654_435_761) >> 7) as u16 & 0x3fff).to_le_bytes())
+        .collect();
+    let mut tensors = Vec::new();
+    for layer in 0..layers {
+        for (name, rows) in [("q_proj", D), ("k_proj", KEY)] {
+            let name = format!("model.layers.{layer}.self_attn.{name}.weight");
+            let view = TensorView::new(Dtype::F16, vec![rows, D], &weight[..rows * D * 2]).unwrap();
+            tensors.push((name, view));
+        }
+    }
+    safetensors::serialize_to_file(tensors, None, &model.join("model.safetensors")).unwrap();
+    (model, ((D + KEY) * D * 4) as u64)
+}
+
+/// The largest private memory of the command while it scores a model.
+#[cfg(target_os = "linux")]
+fn private_memory(model: &Path) -> u64 {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("wqk"))
+        .args(["score", "--heads", "--quiet", "--threads", "2", "--format", "csv"])
+        .arg(model)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0) * 1024);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_bounded_by_three_layers_whatever_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, layer) = deep_llama(folder.path(), 48);
+    let idle = private_memory(&llama(folder.path()));
+    let allowed = idle + (64 << 20) + 3 * layer;
+    // All layers together would take far more: the test can fail.
+    assert!(48 * layer > 2 * allowed, "{allowed}");
+    let peak = private_memory(&model);
+    println!(
+        "idle {} MB, peak {} MB, allowed {} MB",
+        idle >> 20,
+        peak >> 20,
+        allowed >> 20
+    );
+    assert!(peak <= allowed, "{peak} bytes, {allowed} allowed");
+}
