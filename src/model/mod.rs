@@ -1,4 +1,5 @@
-//! Models made of our attention: one text transformer, encoder or decoder by the mask it is given.
+//! Models made of our attention: a text transformer, encoder or decoder by the mask it is given, and a vision
+//! transformer.
 
 mod block;
 mod config;
@@ -7,6 +8,7 @@ mod linear;
 mod strength;
 mod temperature;
 mod text;
+mod vision;
 
 pub use block::{Block, Normalisation};
 pub use config::{Activation, FeedForwardKind, ModelError, NormPlacement, TextTransformerConfig};
@@ -14,3 +16,4 @@ pub use feed_forward::FeedForward;
 pub use strength::Strength;
 pub use temperature::InverseTemperature;
 pub use text::{PredictionHead, TextTransformer};
+pub use vision::{ViT, ViTConfig};
