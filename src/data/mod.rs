@@ -38,6 +38,7 @@ mod source;
 mod text;
 mod tokenizer;
 mod utf16;
+pub mod vision;
 mod wikitext;
 
 pub use batches::Batches;

@@ -18,6 +18,15 @@ pub fn loss<B: Backend>(logits: Tensor<B, 2>, targets: Tensor<B, 1, Int>) -> Ten
         .neg()
 }
 
+/// The mean cross entropy of the predictions with targets that are distributions, in nats: of mixed images, or of
+/// smoothed labels.
+///
+/// # Shape
+/// `logits` and `targets` are `[n_predicted, n_classes]`, the rows of `targets` sum to 1, the result is `[1]`.
+pub fn soft_loss<B: Backend>(logits: Tensor<B, 2>, targets: Tensor<B, 2>) -> Tensor<B, 1> {
+    (log_softmax(logits, 1) * targets).sum_dim(1).mean().neg()
+}
+
 /// The hidden states at the positions that predict something.
 ///
 /// # Shape
@@ -51,6 +60,20 @@ mod tests {
         let expected = ((8.0f32 / 5.0).ln() + 3f32.ln()) / 2.0;
         let got = value([[0.0, l2, l5], [4.0, 4.0, 4.0]], [2, 1]);
         assert!((got - expected).abs() < 1e-6, "{got} against {expected}");
+
+        // The same with targets as distributions, and one that is even over the three: the mean of −ln p.
+        let soft = |targets| {
+            soft_loss(tensor([[0.0, l2, l5], [4.0, 4.0, 4.0]]), tensor(targets))
+                .into_data()
+                .iter::<f32>()
+                .next()
+                .unwrap()
+        };
+        let got = soft([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]);
+        assert!((got - expected).abs() < 1e-6, "{got} against {expected}");
+        let even = (3.0 * 8f32.ln() - l2 - l5) / 3.0;
+        let got = soft([[1.0 / 3.0; 3], [0.5, 0.25, 0.25]]);
+        assert!((got - (even + 3f32.ln()) / 2.0).abs() < 1e-6, "{got}");
 
         // Logits whose exponentials overflow: ln(1 + 2e⁻¹⁰⁰) is 0, and the wrong target costs the gap.
         let got = value([[1000.0, 900.0, 900.0], [1000.0, 900.0, 900.0]], [0, 1]);

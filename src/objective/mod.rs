@@ -38,7 +38,7 @@ mod vocabulary;
 pub use conditioning::ConditioningGraph;
 pub use counts::{ExpectedCounts, masked_pair_ratio, masked_pair_share};
 pub use error::ObjectiveError;
-pub use loss::{loss, select_positions};
+pub use loss::{loss, select_positions, soft_loss};
 pub use masking::{Corruption, Masking, PrefixFraction};
 pub use mode::ObjectiveMode;
 pub use prepare::Prepared;
