@@ -3,6 +3,7 @@
 //! The loop of [`fit`] is by steps, not epochs, as pretraining is. What is trained on is a [`Task`]; who
 //! watches is an [`Observer`]. Every random number is addressed by seed, step and place.
 
+mod average;
 mod clip;
 mod config;
 mod experiment;
@@ -13,6 +14,7 @@ mod optimiser;
 mod schedule;
 mod task;
 
+pub use average::{AverageConfig, WeightAverage};
 pub use clip::{clip_global_norm, global_norm};
 pub use config::{TrainConfig, TrainError};
 pub use experiment::{Arm, Experiment, Run, RunEvent};
