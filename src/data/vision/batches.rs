@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::augmentation::middle;
 use super::mixing::Mix;
 use super::{Augmentation, CHANNELS, ImageError, Images, Normalisation};
+use crate::data::order::Order;
 use crate::random;
 
 /// Images and their targets, as a model takes them.
@@ -53,7 +54,11 @@ impl<'a> ImageBatches<'a> {
     ) -> Result<Self, ImageError> {
         augmentation.check()?;
         normalisation.check()?;
-        for (field, value) in [("batch_size", batch), ("image_size", size), ("number of images", images.len())] {
+        for (field, value) in [
+            ("batch_size", batch),
+            ("image_size", size),
+            ("number of images", images.len()),
+        ] {
             if value == 0 {
                 return Err(ImageError::Invalid {
                     field,
@@ -122,7 +127,10 @@ impl<'a> ImageBatches<'a> {
             .collect::<Result<_, ImageError>>()?;
 
         let n_classes = self.images.classes().len();
-        let labels: Vec<usize> = places.iter().map(|&(_, index)| self.images.label(index)).collect();
+        let labels: Vec<usize> = places
+            .iter()
+            .map(|&(_, index)| self.images.label(index))
+            .collect();
         let mut batch = ImageBatch {
             pixels: Vec::with_capacity(self.batch * CHANNELS * self.size * self.size),
             targets: vec![0.0; self.batch * n_classes],
@@ -143,7 +151,12 @@ impl<'a> ImageBatches<'a> {
             let own = mix.own_share(self.size);
             let target = &mut batch.targets[at * n_classes..][..n_classes];
             smooth(target, batch.labels[at], own, self.augmentation.label_smoothing);
-            smooth(target, batch.labels[next], 1.0 - own, self.augmentation.label_smoothing);
+            smooth(
+                target,
+                batch.labels[next],
+                1.0 - own,
+                self.augmentation.label_smoothing,
+            );
         }
         Ok(batch)
     }
@@ -157,7 +170,11 @@ impl<'a> ImageBatches<'a> {
 fn smooth(target: &mut [f32], label: usize, weight: f32, smoothing: f64) {
     let rest = smoothing as f32 / target.len() as f32;
     for (class, target) in target.iter_mut().enumerate() {
-        let own = if class == label { 1.0 - smoothing as f32 } else { 0.0 };
+        let own = if class == label {
+            1.0 - smoothing as f32
+        } else {
+            0.0
+        };
         *target += weight * (own + rest);
     }
 }
@@ -196,21 +213,4 @@ pub fn evaluation_batch(
         n: range.len(),
         size,
     })
-}
-
-/// The order of an epoch.
-#[derive(Debug, Clone)]
-struct Order(Vec<u32>);
-
-impl Order {
-    fn new(len: u64, seed: u64, epoch: u64) -> Self {
-        use rand::seq::SliceRandom;
-        let mut order: Vec<u32> = (0..len as u32).collect();
-        order.shuffle(&mut random::stream(seed, ["images", &epoch.to_string()]));
-        Self(order)
-    }
-
-    fn at(&self, place: u64) -> u64 {
-        self.0[place as usize].into()
-    }
 }

@@ -72,7 +72,10 @@ impl Cifar10 {
     /// it.
     pub fn is_in(folder: impl AsRef<Path>) -> bool {
         let folder = unpacked(folder.as_ref());
-        TRAINING.iter().chain([&TEST]).any(|file| folder.join(file).exists())
+        TRAINING
+            .iter()
+            .chain([&TEST])
+            .any(|file| folder.join(file).exists())
     }
 
     fn in_folder(folder: &Path, names: &[&str]) -> Result<Self, ImageError> {

@@ -144,7 +144,9 @@ fn scaled(image: DynamicImage, shorter_side: usize) -> Picture {
             (exact.round() as u32).max(1)
         };
         // Triangle filtering over the area that a pixel comes from, which is bilinear with anti-aliasing.
-        image.resize_exact(scale(width), scale(height), FilterType::Triangle).into_rgb8()
+        image
+            .resize_exact(scale(width), scale(height), FilterType::Triangle)
+            .into_rgb8()
     };
     let (width, height) = (rgb.width() as usize, rgb.height() as usize);
     let interleaved = rgb.into_raw();

@@ -79,7 +79,9 @@ pub enum ImageError {
         message: String,
     },
     /// An image that is smaller than what is to be cut out of it.
-    #[error("{image}: {height} × {width} pixels with {padding} around them are less than the {size} of the model: {remedy}")]
+    #[error(
+        "{image}: {height} × {width} pixels with {padding} around them are less than the {size} of the model: {remedy}"
+    )]
     TooSmall {
         /// Which image.
         image: String,

@@ -18,7 +18,11 @@ impl Picture {
     /// Where there are more or fewer pixels than that: a fault of the calling program.
     pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Self {
         assert_eq!(pixels.len(), CHANNELS * height * width, "pixels of an image");
-        Self { height, width, pixels }
+        Self {
+            height,
+            width,
+            pixels,
+        }
     }
 
     /// Rows.
@@ -46,7 +50,9 @@ impl Picture {
         for (channel, plane) in pixels.chunks_exact_mut(size * size).enumerate() {
             let source = &self.pixels[channel * self.height * self.width..][..self.height * self.width];
             for (y, row) in plane.chunks_exact_mut(size).enumerate() {
-                let Some(line) = inside(top, y, self.height) else { continue };
+                let Some(line) = inside(top, y, self.height) else {
+                    continue;
+                };
                 let line = &source[line * self.width..][..self.width];
                 for (x, pixel) in row.iter_mut().enumerate() {
                     if let Some(column) = inside(left, x, self.width) {
@@ -68,5 +74,9 @@ impl Picture {
 
 /// `origin + offset`, if it is in `0..length`.
 fn inside(origin: isize, offset: usize, length: usize) -> Option<usize> {
-    origin.checked_add_unsigned(offset)?.try_into().ok().filter(|at| *at < length)
+    origin
+        .checked_add_unsigned(offset)?
+        .try_into()
+        .ok()
+        .filter(|at| *at < length)
 }
