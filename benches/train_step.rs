@@ -37,7 +37,7 @@ fn step<B: AutodiffBackend>(criterion: &mut Criterion, backend: &str) {
     };
     let device = Default::default();
     let objective = ObjectiveMode::masked(0.15).expect("a rate between 0 and 1");
-    let mut task = TextTask::<B>::new(objective, data, &config, &device).expect("a batch size above 0");
+    let task = TextTask::<B>::new(objective, data, &config).expect("a batch size above 0");
     let mut model = TextTransformerConfig::mini()
         .with_dropout(0.0)
         .with_attention_dropout(0.0)

@@ -154,10 +154,10 @@ fn run<B: AutodiffBackend>(
         ..TrainConfig::default()
     };
     let mut log = RunLog::create(folder, ScoreWatch::<B>::new((args.steps / 100).max(1), 2.0, true))?;
-    let mut task = TextTask::new(objective, data, &settings, device)?;
+    let task = TextTask::<B>::new(objective, data, &settings)?;
     fit::<B, _>(
         config.init(args.seed, device)?,
-        &mut task,
+        &task,
         &settings,
         &mut [&mut log, &mut Print],
     )?;
@@ -177,8 +177,8 @@ struct Print;
 
 impl<M> Observer<M> for Print {
     fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
-        if let Event::Evaluated { step, loss } = event {
-            println!("update {step:>6}  held-out loss {loss:.3}");
+        if let Event::Evaluated { row } = event {
+            println!("update {:>6}  held-out loss {:.3}", row.step, row.loss);
         }
         Ok(())
     }

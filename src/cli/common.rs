@@ -26,6 +26,10 @@ pub struct Common {
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
+    /// Whether it was given.
+    #[arg(skip)]
+    pub seed_given: bool,
+
     /// No progress and no notes on standard error, only errors
     #[arg(short, long, global = true)]
     pub quiet: bool,

@@ -132,7 +132,7 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
             train.len(),
         );
     }
-    let progress = RunProgress::new(&plan, common.quiet);
+    let progress = RunProgress::of(&plan, common.quiet);
     let runs = with_backend!(backend, common.device, |B, device| {
         plan.run::<Autodiff<B>>(&device, &|event| progress.hear(event))
     })??;

@@ -10,12 +10,14 @@ mod interrupt;
 pub mod output;
 mod runs;
 pub mod score;
+pub mod train;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use common::Common;
 
@@ -40,6 +42,8 @@ pub enum Command {
     Score(Box<score::Args>),
     /// List the families of models that can be scored
     Families(families::Args),
+    /// Train the runs of a recipe, and resume them
+    Train(Box<train::TrainArgs>),
 }
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
@@ -53,7 +57,7 @@ pub fn run() -> ExitCode {
 }
 
 fn run_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -63,12 +67,21 @@ fn run_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let of_command = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    cli.common.seed_given = of_command.value_source("seed") == Some(ValueSource::CommandLine);
+    Ok(cli)
+}
+
 fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     cli.common.set_threads();
     match &cli.command {
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Score(args) => score::run(args, &cli.common),
         Command::Families(args) => families::run(args),
+        Command::Train(args) => train::run(args, &cli.common),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::train::{Experiment, RunEvent};
+use crate::train::{Arm, Experiment, RunEvent};
 
 /// Shows an experiment as it goes.
 #[derive(Debug)]
@@ -40,14 +40,16 @@ impl State {
 }
 
 impl RunProgress {
-    /// Prepares a bar for each run; nothing is shown if `quiet`.
-    pub fn new(experiment: &Experiment<'_>, quiet: bool) -> Self {
-        let runs = experiment.runs();
-        let steps = experiment.train.steps;
-        let names: Vec<String> = runs
-            .iter()
-            .map(|(arm, seed)| format!("{} seed {seed}", arm.name))
-            .collect();
+    /// Prepares a bar for each run of an experiment; nothing is shown if `quiet`.
+    pub fn of(experiment: &Experiment<'_>, quiet: bool) -> Self {
+        let runs = experiment.runs().into_iter();
+        let name = |(arm, seed): (&Arm, u64)| (format!("{} seed {seed}", arm.name), experiment.train.steps);
+        Self::new(runs.map(name).collect(), quiet)
+    }
+
+    /// Prepares a bar for each run, by its name and number of updates; nothing is shown if `quiet`.
+    pub fn new(runs: Vec<(String, usize)>, quiet: bool) -> Self {
+        let (names, steps): (Vec<String>, Vec<usize>) = runs.into_iter().unzip();
         let width = names.iter().map(String::len).max().unwrap_or(0);
         let terminal = console_is_terminal();
         let target = if quiet || !terminal {
@@ -60,7 +62,8 @@ impl RunProgress {
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bars = names
             .iter()
-            .map(|name| {
+            .zip(steps)
+            .map(|(name, steps)| {
                 let bar = all.add(ProgressBar::new(steps as u64));
                 bar.set_style(style.clone());
                 bar.set_prefix(format!("{name:width$}"));
@@ -79,6 +82,13 @@ impl RunProgress {
     pub fn hear(&self, event: RunEvent) {
         let mut states = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (run, evaluated) = match event {
+            RunEvent::Started { run, done } => {
+                self.bars[run].set_position(done as u64);
+                // Updates that an earlier process did say nothing of this one's speed.
+                self.bars[run].reset_eta();
+                self.bars[run].reset_elapsed();
+                (run, false)
+            }
             RunEvent::Step { run, row } => {
                 let state = &mut states[run];
                 // A running mean, so that the figure can be read.
@@ -90,8 +100,8 @@ impl RunProgress {
                 self.bars[run].set_position(row.step as u64);
                 (run, false)
             }
-            RunEvent::Evaluated { run, loss, .. } => {
-                states[run].held_out = Some(loss);
+            RunEvent::Evaluated { run, row } => {
+                states[run].held_out = Some(row.final_loss());
                 (run, true)
             }
             RunEvent::Scored {
@@ -111,11 +121,13 @@ impl RunProgress {
         };
         let words = states[run].words();
         if self.lines && evaluated {
+            let bar = &self.bars[run];
             eprintln!(
-                "{}: {}/{}  {words}",
+                "{}: {}/{}  {words}  {} left",
                 self.names[run],
-                self.bars[run].position(),
-                self.bars[run].length().unwrap_or(0)
+                bar.position(),
+                bar.length().unwrap_or(0),
+                indicatif::HumanDuration(bar.eta())
             );
         }
         self.bars[run].set_message(words);

@@ -107,7 +107,7 @@ impl<'a> Findings<'a> {
                 run.seed.to_string(),
                 run.held_out
                     .last()
-                    .map_or(String::new(), |(_, loss)| format!("{loss:.3}")),
+                    .map_or(String::new(), |row| format!("{:.3}", row.final_loss())),
                 number(median(last, Score::Symmetry)),
                 number(median(last, Score::Directionality)),
                 number(heads.map(|s| s.median)),
@@ -120,7 +120,8 @@ impl<'a> Findings<'a> {
     /// Held-out loss over updates: median and range over seeds.
     pub fn loss_figure(&self) -> Figure {
         let series = self.arms().into_iter().enumerate().map(|(i, arm)| {
-            let points = by_step(self.of(arm).flat_map(|run| run.held_out.iter().copied()));
+            let losses = |run: &'a Run| run.held_out.iter().map(|row| (row.step, row.final_loss()));
+            let points = by_step(self.of(arm).flat_map(losses));
             let line = |f: fn(&[f64]) -> f64| points.values().map(|v| f(v)).collect::<Vec<_>>();
             let x: Vec<f64> = points.keys().map(|&step| step as f64).collect();
             let median = |v: &[f64]| Summary::of(v.iter().copied()).map_or(f64::NAN, |s| s.median);
@@ -260,7 +261,7 @@ pub fn write(folder: &Path, story: &Story, findings: &Findings<'_>) -> std::io::
         |run| {
             run.held_out
                 .iter()
-                .map(move |(step, loss)| (&run.arm, run.seed, step, loss))
+                .map(move |row| (&run.arm, run.seed, row.step, row.final_loss()))
         },
         &["arm", "seed", "step", "loss"],
     )?;
@@ -390,6 +391,12 @@ fn page(story: &Story, findings: &Findings<'_>, figures: &[(&'static str, Figure
             ("settings.json", "settings and provenance"),
         ]))
         .with_provenance(story.provenance.iter().map(|(n, v)| (n.clone(), v.clone())))
+}
+
+/// The medians over layers of symmetry and directionality (variant `Excess`) at the end of a run.
+pub fn final_medians(run: &Run) -> (Option<f64>, Option<f64>) {
+    let last = last_scores(run);
+    (median(last, Score::Symmetry), median(last, Score::Directionality))
 }
 
 /// Rows of the last scoring of a run.

@@ -1,5 +1,7 @@
 //! The settings of a run, checked before it starts, and what can go wrong in one.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use super::schedule::{Decay, Schedule};
@@ -26,6 +28,10 @@ pub struct TrainConfig {
     pub learning_rate: f64,
     /// Steps over which the rate rises.
     pub warmup_steps: usize,
+    /// The share of the highest rate from which it rises; without it the first step of the rise is as high as
+    /// the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_from: Option<f64>,
     /// How the rate falls after them.
     pub decay: Decay,
     /// Decoupled weight decay on matrices.
@@ -40,7 +46,8 @@ pub struct TrainConfig {
     pub clip_norm: f64,
     /// Steps between evaluations on held-out data; 0 evaluates at the end only.
     pub eval_every: usize,
-    /// The seed of everything random in the run.
+    /// The seed of everything random in the run. In a recipe it is one of `seeds`.
+    #[serde(skip)]
     pub seed: u64,
 }
 
@@ -52,6 +59,7 @@ impl Default for TrainConfig {
             accumulation: 8,
             learning_rate: 5e-5,
             warmup_steps: 200,
+            warmup_from: None,
             decay: Decay::Linear,
             weight_decay: 0.01,
             beta_1: 0.9,
@@ -70,6 +78,7 @@ impl TrainConfig {
         Schedule {
             peak: self.learning_rate,
             warmup: self.warmup_steps,
+            warmup_from: self.warmup_from,
             steps: self.steps,
             decay: self.decay,
         }
@@ -105,7 +114,12 @@ impl TrainConfig {
                 return refuse(field, value.to_string(), "at least 0 and below 1");
             }
         }
-        Ok(())
+        match self.warmup_from {
+            Some(from) if !(0.0..=1.0).contains(&from) => {
+                refuse("warmup_from", from.to_string(), "at least 0 and at most 1")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -174,20 +188,74 @@ pub enum TrainError {
         /// Why.
         source: BilinearError,
     },
-    /// A log cannot be written.
-    #[error("cannot write {path}: {source}")]
+    /// A log or a checkpoint cannot be written.
+    #[error(
+        "cannot write {path} ({source}): make room or make it writable, then resume from the last checkpoint",
+        path = .path.display()
+    )]
     Log {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// A run was stopped, by its watcher or by the failure of another.
+    /// A recipe that cannot be run.
+    #[error("{file}: {field}: {problem}", file = .file.display())]
+    Recipe {
+        /// The file.
+        file: PathBuf,
+        /// The section and field.
+        field: String,
+        /// What it holds, and what it must be.
+        problem: String,
+    },
+    /// The folder of a run that cannot be used.
+    #[error("{path}: {problem}", path = .path.display())]
+    Folder {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A checkpoint that is incomplete, damaged or of another model.
+    #[error("{path}: damaged checkpoint, {problem}: {remedy}", path = .path.display())]
+    Checkpoint {
+        /// Its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A run was stopped: by its user, its watcher or the failure of another.
     #[error("the run was stopped at step {step}")]
     Stopped {
-        /// The step, from 0.
+        /// Updates done.
         step: usize,
     },
+}
+
+impl TrainError {
+    pub(super) fn unwritable(path: &Path, source: std::io::Error) -> Self {
+        Self::Log {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(super) fn unreadable(path: &Path, source: std::io::Error) -> Self {
+        Self::folder(
+            path,
+            format!("cannot be read ({source}): check the path and its permissions"),
+        )
+    }
+
+    pub(super) fn folder(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Folder {
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Runs that belong together: several arms, each over the same seeds, side by side.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::Device;
 use burn::tensor::backend::AutodiffBackend;
@@ -10,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{TrainConfig, TrainError};
 use super::fit::fit;
-use super::observer::{Event, Observer, ScoreRow, ScoreWatch, StepRow};
+use super::launch::scored;
+use super::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
 use super::task::{TextData, TextTask};
-use crate::bilinear::Summary;
 use crate::model::{TextTransformer, TextTransformerConfig};
 use crate::objective::ObjectiveMode;
 
@@ -36,8 +35,8 @@ pub struct Run {
     pub seed: u64,
     /// Every update.
     pub steps: Vec<StepRow>,
-    /// Held-out loss at `(updates done, nats)`.
-    pub held_out: Vec<(usize, f64)>,
+    /// Every evaluation on held-out data.
+    pub held_out: Vec<HeldOutRow>,
     /// Scores of every layer over the run.
     pub scores: Vec<ScoreRow>,
     /// Seconds that the run took.
@@ -50,6 +49,13 @@ pub struct Run {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RunEvent {
+    /// A run begins, or goes on.
+    Started {
+        /// Index of the run: arms in order, within an arm the seeds in order.
+        run: usize,
+        /// Updates done before.
+        done: usize,
+    },
     /// A run did an update.
     Step {
         /// Index of the run: arms in order, within an arm the seeds in order.
@@ -61,10 +67,8 @@ pub enum RunEvent {
     Evaluated {
         /// Index of the run.
         run: usize,
-        /// Updates done.
-        step: usize,
-        /// Mean loss in nats.
-        loss: f64,
+        /// What came of it.
+        row: HeldOutRow,
     },
     /// A run scored its layers.
     Scored {
@@ -132,47 +136,33 @@ impl Experiment<'_> {
         watch: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Vec<Run>, TrainError> {
         let runs = self.runs();
-        let queue: Mutex<VecDeque<usize>> = Mutex::new((0..runs.len()).collect());
-        let results: Mutex<Vec<Option<Result<Run, TrainError>>>> =
-            Mutex::new(runs.iter().map(|_| None).collect());
         let stop = AtomicBool::new(false);
-        let take = || lock(&queue).pop_front().filter(|_| !stop.load(Ordering::Relaxed));
-
-        std::thread::scope(|scope| {
-            for _ in 0..self.side_by_side.clamp(1, runs.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(index) = take() {
-                        let (arm, seed) = runs[index];
-                        let watcher = Forward::<B> {
-                            run: index,
-                            watch,
-                            stop: &stop,
-                            score: self.watch(),
-                        };
-                        let result = in_pool(self.threads, || self.one(arm, seed, watcher, device));
-                        if result.is_err() {
-                            stop.store(true, Ordering::Relaxed);
-                        } else {
-                            watch(RunEvent::Finished { run: index });
-                        }
-                        lock(&results)[index] = Some(result);
-                    }
-                });
+        let results = side_by_side(runs.len(), self.side_by_side, |index| {
+            let (arm, seed) = runs[index];
+            if stop.load(Ordering::Relaxed) {
+                return Err(TrainError::Stopped { step: 0 });
             }
+            let watcher = Forward::<B> {
+                run: index,
+                watch,
+                stop: &stop,
+                score: self.watch(),
+            };
+            let result = in_pool(self.threads, || self.one(arm, seed, watcher, device));
+            match result {
+                Ok(_) => watch(RunEvent::Finished { run: index }),
+                Err(_) => stop.store(true, Ordering::Relaxed),
+            }
+            result
         });
-
-        let results = results
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut done = Vec::with_capacity(runs.len());
         let mut stopped = None;
         for result in results {
             match result {
-                Some(Ok(run)) => done.push(run),
+                Ok(run) => done.push(run),
                 // The cause comes before the stops that it led to.
-                Some(Err(error @ TrainError::Stopped { .. })) => stopped = stopped.or(Some(error)),
-                Some(Err(error)) => return Err(error),
-                None => {}
+                Err(error @ TrainError::Stopped { .. }) => stopped = stopped.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
         stopped.map_or(Ok(done), Err)
@@ -194,9 +184,9 @@ impl Experiment<'_> {
             ..self.train.clone()
         };
         let model = arm.model.init::<B>(seed, device)?;
-        let mut task = TextTask::new(arm.objective, self.data, &config, device)?;
+        let task = TextTask::<B>::new(arm.objective, self.data, &config)?;
         let mut record = Record::default();
-        fit::<B, _>(model, &mut task, &config, &mut [&mut record, &mut watcher])?;
+        fit::<B, _>(model, &task, &config, &mut [&mut record, &mut watcher])?;
         let scoring_seconds = watcher.score.spent().as_secs_f64();
         Ok(Run {
             arm: arm.name.clone(),
@@ -210,8 +200,31 @@ impl Experiment<'_> {
     }
 }
 
+/// Does `n` jobs, some at a time, and returns what came of them in their order.
+pub fn side_by_side<T: Send>(n: usize, at_once: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(n));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.clamp(1, n.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= n {
+                        break;
+                    }
+                    let result = job(index);
+                    lock(&results).push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Runs a task in a thread pool of its own, so that runs side by side do not share their threads.
-fn in_pool<T: Send>(threads: usize, task: impl FnOnce() -> T + Send) -> T {
+pub fn in_pool<T: Send>(threads: usize, task: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .build()
@@ -229,14 +242,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[derive(Default)]
 struct Record {
     steps: Vec<StepRow>,
-    held_out: Vec<(usize, f64)>,
+    held_out: Vec<HeldOutRow>,
 }
 
 impl<M> Observer<M> for Record {
     fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
         match event {
             Event::Step { row, .. } => self.steps.push(*row),
-            Event::Evaluated { step, loss } => self.held_out.push((*step, *loss)),
+            Event::Evaluated { row } => self.held_out.push(*row),
             Event::Start { .. } => {}
         }
         Ok(())
@@ -256,15 +269,8 @@ impl<B: AutodiffBackend> Observer<TextTransformer<B>> for Forward<'_, B> {
         let run = self.run;
         let before = self.score.rows().len();
         self.score.observe(event)?;
-        if let Some(new) = self.score.rows().get(before..).filter(|new| !new.is_empty()) {
-            let symmetry = Summary::of(new.iter().filter_map(|row| row.scores.symmetry));
-            let directionality = Summary::of(new.iter().map(|row| row.scores.directionality.excess));
-            (self.watch)(RunEvent::Scored {
-                run,
-                step: new[0].step,
-                symmetry: symmetry.map(|s| s.median),
-                directionality: directionality.map(|s| s.median),
-            });
+        if let Some(event) = scored(run, &self.score.rows()[before..]) {
+            (self.watch)(event);
         }
         match event {
             Event::Step { row, .. } => {
@@ -273,14 +279,8 @@ impl<B: AutodiffBackend> Observer<TextTransformer<B>> for Forward<'_, B> {
                     return Err(TrainError::Stopped { step: row.step });
                 }
             }
-            Event::Evaluated { step, loss } => {
-                (self.watch)(RunEvent::Evaluated {
-                    run,
-                    step: *step,
-                    loss: *loss,
-                });
-            }
-            Event::Start { .. } => {}
+            Event::Evaluated { row } => (self.watch)(RunEvent::Evaluated { run, row: *row }),
+            Event::Start { done, .. } => (self.watch)(RunEvent::Started { run, done: *done }),
         }
         Ok(())
     }

@@ -23,20 +23,65 @@ pub struct StepRow {
     pub gradient_norm: f64,
     /// Input tokens of the update.
     pub tokens: usize,
-    /// Seconds since the run began.
+    /// Seconds since the run began, without the time between a stop and its resumption.
     pub seconds: f64,
+    /// Seconds of the update in which it waited for its batches.
+    pub waited: f64,
+}
+
+/// How well a model predicts data that it was not trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Mean loss over the predictions, in nats.
+    pub loss: f64,
+    /// Share of right predictions, where the task counts them.
+    pub accuracy: Option<f64>,
+}
+
+/// An evaluation on held-out data in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HeldOutRow {
+    /// Updates done.
+    pub step: usize,
+    /// Mean loss over the predictions, in nats.
+    pub loss: f64,
+    /// Share of right predictions, where the task counts them.
+    pub accuracy: Option<f64>,
+    /// The loss of the averaged weights, where weights are averaged.
+    pub averaged_loss: Option<f64>,
+    /// The accuracy of the averaged weights.
+    pub averaged_accuracy: Option<f64>,
+}
+
+impl HeldOutRow {
+    pub(super) fn new(step: usize, model: Evaluation, averaged: Option<Evaluation>) -> Self {
+        Self {
+            step,
+            loss: model.loss,
+            accuracy: model.accuracy,
+            averaged_loss: averaged.map(|averaged| averaged.loss),
+            averaged_accuracy: averaged.and_then(|averaged| averaged.accuracy),
+        }
+    }
+
+    /// The loss of the weights that the run is about: the averaged ones, where there are any.
+    pub fn final_loss(&self) -> f64 {
+        self.averaged_loss.unwrap_or(self.loss)
+    }
 }
 
 /// What a run tells its observers.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a, M> {
-    /// The run begins with this model.
+    /// The run begins, or goes on, with this model.
     Start {
-        /// The model before any update.
+        /// The model before the next update.
         model: &'a M,
-        /// How many updates the run will do.
+        /// How many updates the run will have done at its end.
         steps: usize,
+        /// How many it has done before: 0 unless it is resumed.
+        done: usize,
     },
     /// An update is done.
     Step {
@@ -47,10 +92,8 @@ pub enum Event<'a, M> {
     },
     /// The model was evaluated on held-out data.
     Evaluated {
-        /// Updates done.
-        step: usize,
-        /// Mean loss over the predicted positions, in nats.
-        loss: f64,
+        /// What came of it.
+        row: HeldOutRow,
     },
 }
 
@@ -88,10 +131,11 @@ pub struct ScoreWatch<B> {
 }
 
 impl<B: AutodiffBackend> ScoreWatch<B> {
-    /// Scores whole layers every `every` updates with threshold factor `gamma`; heads too if `per_head`.
+    /// Scores whole layers every `every` updates, 0 for the start and the end alone, with threshold factor
+    /// `gamma`; heads too if `per_head`.
     pub fn new(every: usize, gamma: f64, per_head: bool) -> Self {
         Self {
-            every: every.max(1),
+            every: if every == 0 { usize::MAX } else { every },
             gamma,
             per_head,
             steps: 0,
@@ -153,9 +197,10 @@ where
 {
     fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
         match event {
-            Event::Start { model, steps } => {
+            Event::Start { model, steps, done } => {
                 self.steps = *steps;
-                self.score(0, *model)
+                // What is resumed has been scored before.
+                if *done == 0 { self.score(0, *model) } else { Ok(()) }
             }
             Event::Step { row, model } if row.step % self.every == 0 || row.step == self.steps => {
                 self.score(row.step, *model)

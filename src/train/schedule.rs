@@ -17,13 +17,13 @@ pub enum Decay {
 /// A linear warm-up, then a decay.
 ///
 /// Steps count from 0. During the warm-up of `w` steps the rate is `peak · (t + 1)/(w + 1)`, so that the
-/// first update already moves; after it, with `r = (t − w)/(T − w)`, it is `peak · (1 − r)` (linear) or
+/// first update already moves, or, where it is to rise from a share `f`, `peak · (f + (1 − f) t/w)`; after it, with `r = (t − w)/(T − w)`, it is `peak · (1 − r)` (linear) or
 /// `peak · (1 + cos πr)/2` (cosine).
 ///
 /// # Examples
 /// ```
 /// use wqk::train::{Decay, Schedule};
-/// let schedule = Schedule { peak: 1.0, warmup: 4, steps: 14, decay: Decay::Linear };
+/// let schedule = Schedule { peak: 1.0, warmup: 4, warmup_from: None, steps: 14, decay: Decay::Linear };
 /// assert_eq!(schedule.rate(0), 0.2);
 /// assert_eq!(schedule.rate(4), 1.0);
 /// assert_eq!(schedule.rate(9), 0.5);
@@ -34,6 +34,8 @@ pub struct Schedule {
     pub peak: f64,
     /// Number of warm-up steps.
     pub warmup: usize,
+    /// The share of the highest rate from which it rises.
+    pub warmup_from: Option<f64>,
     /// Number of all steps.
     pub steps: usize,
     /// What follows the warm-up.
@@ -44,7 +46,11 @@ impl Schedule {
     /// The rate of one step.
     pub fn rate(&self, step: usize) -> f64 {
         if step < self.warmup {
-            return self.peak * (step + 1) as f64 / (self.warmup + 1) as f64;
+            return self.peak
+                * match self.warmup_from {
+                    None => (step + 1) as f64 / (self.warmup + 1) as f64,
+                    Some(from) => from + (1.0 - from) * step as f64 / self.warmup as f64,
+                };
         }
         let rest = self.steps.saturating_sub(self.warmup).max(1) as f64;
         let r = ((step - self.warmup) as f64 / rest).min(1.0);
@@ -66,6 +72,7 @@ mod tests {
         let s = Schedule {
             peak: 2.0,
             warmup: 3,
+            warmup_from: None,
             steps: 13,
             decay: Decay::Linear,
         };
@@ -82,6 +89,7 @@ mod tests {
         let s = Schedule {
             peak: 1.0,
             warmup: 0,
+            warmup_from: None,
             steps: 10,
             decay: Decay::Cosine,
         };
@@ -90,10 +98,30 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_peak_to_rise_from() {
+        // The structure paper's vision transformers: from 0.033 of the rate.
+        let s = Schedule {
+            peak: 3e-3,
+            warmup: 10,
+            warmup_from: Some(0.033),
+            steps: 20,
+            decay: Decay::Cosine,
+        };
+        for (step, share) in [(0, 0.033), (5, 0.5165), (10, 1.0), (15, 0.5)] {
+            assert!(
+                (s.rate(step) / 3e-3 - share).abs() < 1e-12,
+                "{step}: {}",
+                s.rate(step)
+            );
+        }
+    }
+
+    #[test]
     fn a_warmup_longer_than_the_run_never_peaks() {
         let s = Schedule {
             peak: 1.0,
             warmup: 100,
+            warmup_from: None,
             steps: 10,
             decay: Decay::Linear,
         };

@@ -1,10 +1,13 @@
 //! What a model is trained on.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{Device, ElementConversion, Tensor, TensorData};
 
 use super::config::{TrainConfig, TrainError};
+use super::observer::Evaluation;
 use crate::attention::{AttentionMask, Noise};
 use crate::data::{Batches, Sequences};
 use crate::model::TextTransformer;
@@ -15,11 +18,14 @@ use crate::random;
 ///
 /// Batches are made on the host and addressed by step, so that a run that begins in the middle sees what
 /// an unbroken one would have seen.
-pub trait Task<B: AutodiffBackend> {
+///
+/// The loop asks for the batches of later updates from another thread while an update runs, and for losses on
+/// several devices at once: a task is shared between threads.
+pub trait Task<B: AutodiffBackend>: Sync {
     /// The model that is trained.
     type Model: AutodiffModule<B>;
     /// One forward pass's worth of data, on the host.
-    type Batch;
+    type Batch: Send;
 
     /// Refuses a model that does not fit the data.
     ///
@@ -37,7 +43,7 @@ pub trait Task<B: AutodiffBackend> {
     ///
     /// # Errors
     /// Where the data cannot be read or the objective cannot be applied.
-    fn batches(&mut self, step: usize) -> Result<Vec<Self::Batch>, TrainError>;
+    fn batches(&self, step: usize) -> Result<Vec<Self::Batch>, TrainError>;
 
     /// Number of predictions in a batch, by which its loss counts within an update.
     fn weight(&self, batch: &Self::Batch) -> usize;
@@ -45,14 +51,18 @@ pub trait Task<B: AutodiffBackend> {
     /// Number of input tokens in a batch.
     fn tokens(&self, batch: &Self::Batch) -> usize;
 
-    /// Mean loss over the predictions of a batch, shape `[1]`; `part` is its place within the update.
+    /// Mean loss over the predictions of a batch, shape `[1]`, on the device of the model; `part` is its place
+    /// within the update.
     fn loss(&self, model: &Self::Model, batch: Self::Batch, step: usize, part: usize) -> Tensor<B, 1>;
 
-    /// Mean loss over the held-out data.
+    /// How well the model predicts the held-out data.
     ///
     /// # Errors
     /// As [`batches`](Self::batches).
-    fn evaluate(&self, model: &<Self::Model as AutodiffModule<B>>::InnerModule) -> Result<f64, TrainError>;
+    fn evaluate(
+        &self,
+        model: &<Self::Model as AutodiffModule<B>>::InnerModule,
+    ) -> Result<Evaluation, TrainError>;
 }
 
 /// Text to train on and text to evaluate on, as tokens of one vocabulary.
@@ -74,9 +84,8 @@ pub struct TextTask<'a, B: AutodiffBackend> {
     batches: Batches<'a>,
     accumulation: usize,
     seed: u64,
-    mask: Option<AttentionMask<B>>,
-    held_out_mask: Option<AttentionMask<B::InnerBackend>>,
-    device: Device<B>,
+    masks: Masks<B>,
+    held_out_masks: Masks<B::InnerBackend>,
 }
 
 impl<'a, B: AutodiffBackend> TextTask<'a, B> {
@@ -88,7 +97,6 @@ impl<'a, B: AutodiffBackend> TextTask<'a, B> {
         objective: ObjectiveMode,
         data: TextData<'a>,
         config: &TrainConfig,
-        device: &Device<B>,
     ) -> Result<Self, TrainError> {
         let n = data.train.n();
         let visibility = objective.attention_mask(n);
@@ -98,9 +106,8 @@ impl<'a, B: AutodiffBackend> TextTask<'a, B> {
             batches: Batches::new(data.train, config.batch_size, config.seed)?,
             accumulation: config.accumulation,
             seed: config.seed,
-            mask: mask(visibility, n, device),
-            held_out_mask: mask(visibility, n, device),
-            device: device.clone(),
+            masks: Masks::new(visibility, n),
+            held_out_masks: Masks::new(visibility, n),
         })
     }
 
@@ -134,7 +141,7 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
         model.at_step(step)
     }
 
-    fn batches(&mut self, step: usize) -> Result<Vec<Prepared>, TrainError> {
+    fn batches(&self, step: usize) -> Result<Vec<Prepared>, TrainError> {
         (0..self.accumulation)
             .map(|part| {
                 let place = step * self.accumulation + part;
@@ -154,10 +161,19 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
 
     fn loss(&self, model: &TextTransformer<B>, batch: Prepared, step: usize, part: usize) -> Tensor<B, 1> {
         let noise = Noise::new(self.seed, step as u64).at(format!("part {part}"));
-        loss(model, batch, self.mask.as_ref(), Some(&noise), &self.device)
+        let device = model.tokens.weight.val().device();
+        loss(
+            model,
+            batch,
+            self.masks.on(&device).as_ref(),
+            Some(&noise),
+            &device,
+        )
     }
 
-    fn evaluate(&self, model: &TextTransformer<B::InnerBackend>) -> Result<f64, TrainError> {
+    fn evaluate(&self, model: &TextTransformer<B::InnerBackend>) -> Result<Evaluation, TrainError> {
+        let device = model.tokens.weight.val().device();
+        let mask = self.held_out_masks.on(&device);
         // The stream does not know the step: every evaluation sees the same corruption.
         let (mut sum, mut count) = (0.0, 0);
         let size = self.batches.batch_size();
@@ -167,18 +183,52 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
             let prepared = self.prepare(&sequences, ["held out", &index.to_string(), ""])?;
             for batch in prepared.chunks(size) {
                 let weight = batch.targets.len();
-                let loss = loss(model, batch, self.held_out_mask.as_ref(), None, &self.device);
+                let loss = loss(model, batch, mask.as_ref(), None, &device);
                 sum += loss.into_scalar().elem::<f64>() * weight as f64;
                 count += weight;
             }
         }
-        Ok(sum / count as f64)
+        Ok(Evaluation {
+            loss: sum / count as f64,
+            accuracy: None,
+        })
     }
 }
 
-/// The mask of an objective; none where everything is seen.
-fn mask<B: Backend>(visibility: Visibility, n: usize, device: &Device<B>) -> Option<AttentionMask<B>> {
-    (visibility != Visibility::Full).then(|| AttentionMask::from_fn(n, |q, k| visibility.sees(q, k), device))
+/// The mask of an objective on each device that asks for it.
+#[derive(Debug)]
+struct Masks<B: Backend> {
+    visibility: Visibility,
+    n: usize,
+    made: Mutex<Vec<(Device<B>, AttentionMask<B>)>>,
+}
+
+impl<B: Backend> Masks<B> {
+    fn new(visibility: Visibility, n: usize) -> Self {
+        Self {
+            visibility,
+            n,
+            made: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The mask; none where everything is seen.
+    fn on(&self, device: &Device<B>) -> Option<AttentionMask<B>> {
+        if self.visibility == Visibility::Full {
+            return None;
+        }
+        let mut made = lock(&self.made);
+        if let Some((_, mask)) = made.iter().find(|(known, _)| known == device) {
+            return Some(mask.clone());
+        }
+        let mask = AttentionMask::from_fn(self.n, |q, k| self.visibility.sees(q, k), device);
+        made.push((device.clone(), mask.clone()));
+        Some(mask)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The mean loss of a prepared batch, on any backend.

@@ -68,7 +68,7 @@ impl Observer<TextTransformer<B>> for Keep {
                 self.losses.push(row.loss);
                 self.last = Some((*model).clone());
             }
-            Event::Evaluated { step, loss } => self.held_out.push((*step, *loss)),
+            Event::Evaluated { row } => self.held_out.push((row.step, row.loss)),
             Event::Start { .. } => {}
         }
         Ok(())
@@ -88,18 +88,13 @@ fn train(
         held_out: &held_out,
         vocabulary: &vocabulary,
     };
-    let mut task = TextTask::new(objective, data, config, &device)?;
+    let task = TextTask::<B>::new(objective, data, config)?;
     let mut keep = Keep::default();
     let mut observers: Vec<&mut dyn Observer<_>> = vec![&mut keep];
     for observer in extra {
         observers.push(*observer);
     }
-    fit::<B, _>(
-        model.init(config.seed, &device)?,
-        &mut task,
-        config,
-        &mut observers,
-    )?;
+    fit::<B, _>(model.init(config.seed, &device)?, &task, config, &mut observers)?;
     Ok(keep)
 }
 
@@ -285,6 +280,8 @@ fn logs_are_whole_and_never_overwritten() {
         assert!(event["event"].is_string());
     }
     assert_eq!(events.lines().count(), 1 + 6 + 6 + 1);
+    let held_out = std::fs::read_to_string(folder.path().join("held_out.csv")).unwrap();
+    assert_eq!(held_out.lines().count(), 1 + 1);
     assert!(matches!(
         RunLog::create(folder.path(), watch()),
         Err(TrainError::Log { .. })

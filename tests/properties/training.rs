@@ -39,13 +39,13 @@ fn losses<B: Backend>() -> Vec<f64> {
         ..TrainConfig::default()
     };
     let device = Default::default();
-    let mut task = TextTask::new(ObjectiveMode::masked(0.3).unwrap(), data, &config, &device).unwrap();
+    let task = TextTask::<Autodiff<B>>::new(ObjectiveMode::masked(0.3).unwrap(), data, &config).unwrap();
     let model: TextTransformer<Autodiff<B>> = TextTransformerConfig::new(25, 8, 2, 2)
         .with_max_positions(8)
         .init(0, &device)
         .unwrap();
     let mut keep = Keep(Vec::new());
-    fit::<Autodiff<B>, _>(model, &mut task, &config, &mut [&mut keep]).unwrap();
+    fit::<Autodiff<B>, _>(model, &task, &config, &mut [&mut keep]).unwrap();
     keep.0
 }
 

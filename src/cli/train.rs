@@ -1,0 +1,381 @@
+//! `wqk train`: the runs of a recipe, each in a folder of its own, from the start or from where they stopped.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::Usage;
+use super::common::Common;
+use super::runs::RunProgress;
+use crate::backend::{Autodiff, BackendKind, with_backend};
+use crate::report::table::{Align, Table};
+use crate::train::recipe::Options;
+use crate::train::run::Stop;
+use crate::train::{
+    Launch, Recipe, RecipeFile, RunFolder, RunInfo, RunStatus, TextInput, TrainError, in_pool, side_by_side,
+};
+
+/// Train the runs of a recipe, and resume them
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    /// The recipe, a TOML file; with `--resume` it may be left out
+    #[arg(value_name = "RECIPE", required_unless_present = "resume")]
+    recipe: Option<PathBuf>,
+
+    /// Folder of the runs: each gets a folder ARM-seedN in it
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = "runs",
+        conflicts_with = "resume"
+    )]
+    out: PathBuf,
+
+    /// Go on with the runs in DIR, the folder of one run or of several, from their latest checkpoints; with a
+    /// recipe, also begin those that are missing
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+
+    /// Run the small variant of the recipe
+    #[arg(long, requires = "recipe")]
+    small: bool,
+
+    /// Run this arm only; may be given several times
+    #[arg(long, value_name = "NAME", requires = "recipe")]
+    arm: Vec<String>,
+
+    /// Set a field of the recipe, such as `train.steps=1000` or `data.paths='["a.txt"]'`; may be given several times
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = assignment, requires = "recipe")]
+    set: Vec<(String, String)>,
+
+    /// Runs that go on at the same time, sharing the threads
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = jobs)]
+    jobs: usize,
+
+    /// Check the recipe, say what would be run, and stop
+    #[arg(long)]
+    check: bool,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (field, value) = text
+        .split_once('=')
+        .ok_or("must be FIELD=VALUE, such as train.steps=1000")?;
+    Ok((field.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    let jobs = text.parse().ok().filter(|jobs| (1..=256).contains(jobs));
+    jobs.ok_or_else(|| "must be a whole number from 1 to 256".to_owned())
+}
+
+/// One run of the command.
+struct Job {
+    recipe: Recipe,
+    /// The file of the recipe, for errors.
+    file: PathBuf,
+    folder: PathBuf,
+    resume: bool,
+}
+
+/// Trains.
+///
+/// # Errors
+/// Where a recipe, its data or a folder cannot be used, or a run fails.
+pub fn run(args: &TrainArgs, common: &Common) -> anyhow::Result<ExitCode> {
+    let backend = common.backend()?;
+    let (jobs, finished) = plan(args, common)?;
+    if args.check {
+        for job in &jobs {
+            println!("{}", job.folder.display());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let note = |text: String| {
+        if !common.quiet {
+            eprintln!("{text}");
+        }
+    };
+    for folder in &finished {
+        note(format!("{} is finished.", folder.display()));
+    }
+    if jobs.is_empty() {
+        note("Nothing is left to do.".to_owned());
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    note("Reading and tokenising the text…".to_owned());
+    let (inputs, input_of) = inputs(&jobs)?;
+    let at_once = args.jobs.min(jobs.len());
+    let threads = (common.threads() / at_once).max(1);
+    let steps = |index: usize| {
+        let recipe = &jobs[index].recipe;
+        recipe
+            .train
+            .config(inputs[input_of[index]].n_sequences(), recipe.seed)
+            .steps
+    };
+    note(format!(
+        "{} run{} on {backend}, {at_once} at a time with {threads} thread{}.",
+        jobs.len(),
+        if jobs.len() == 1 { "" } else { "s" },
+        if threads == 1 { "" } else { "s" },
+    ));
+
+    let names = jobs.iter().enumerate();
+    let names = names.map(|(index, job)| (job.recipe.folder_name(), steps(index)));
+    let progress = RunProgress::new(names.collect(), common.quiet);
+    let stop = Stop::default();
+    super::interrupt::ask_first(&stop);
+    let results = side_by_side(jobs.len(), at_once, |index| {
+        if stop.is_asked() {
+            return Err(TrainError::Stopped { step: 0 }.into());
+        }
+        let job = &jobs[index];
+        let launch = Launch {
+            recipe: &job.recipe,
+            file: &job.file,
+            folder: &job.folder,
+            resume: job.resume,
+            backend: backend.name(),
+            threads,
+            index,
+            stop: &stop,
+            watch: &|event| progress.hear(event),
+        };
+        let input = &inputs[input_of[index]];
+        in_pool(threads, || one(&launch, input, backend, common.device))
+    });
+    progress.finish();
+    conclude(&jobs, results, args)
+}
+
+fn one(
+    launch: &Launch<'_>,
+    input: &TextInput,
+    backend: BackendKind,
+    device: Option<usize>,
+) -> anyhow::Result<RunInfo> {
+    let info = with_backend!(backend, device, |B, device| launch
+        .text::<Autodiff<B>>(input, &device))??;
+    Ok(info)
+}
+
+/// The runs to do, and the folders of those that are done.
+fn plan(args: &TrainArgs, common: &Common) -> anyhow::Result<(Vec<Job>, Vec<PathBuf>)> {
+    let recipe = match &args.recipe {
+        Some(file) => {
+            let mut set = args.set.clone();
+            set.extend(
+                common
+                    .seed_given
+                    .then(|| ("seeds".to_owned(), format!("[{}]", common.seed))),
+            );
+            let options = Options {
+                small: args.small,
+                set,
+                arms: args.arm.clone(),
+            };
+            Some(RecipeFile::load(file, &options)?)
+        }
+        None if common.seed_given => {
+            return Err(Usage("--seed cannot be changed in a run that is resumed".to_owned()).into());
+        }
+        None => None,
+    };
+    let mut jobs = Vec::new();
+    let mut finished = Vec::new();
+    match (&recipe, &args.resume) {
+        (Some(recipe), None) => {
+            for run in recipe.runs()? {
+                let folder = args.out.join(run.folder_name());
+                if folder.symlink_metadata().is_ok() {
+                    bail!(
+                        "{} exists: go on with it by `--resume {}`, or name another folder by --out",
+                        folder.display(),
+                        args.out.display()
+                    );
+                }
+                jobs.push(Job {
+                    recipe: run,
+                    file: recipe.file().to_owned(),
+                    folder,
+                    resume: false,
+                });
+            }
+        }
+        (Some(recipe), Some(resume)) => {
+            let runs = recipe.runs()?;
+            let is_run = RunInfo::read(resume).is_ok();
+            if is_run && runs.len() != 1 {
+                bail!(
+                    "{} is the folder of one run, but the recipe has {}: choose by --arm and --seed, or leave the recipe out",
+                    resume.display(),
+                    runs.len()
+                );
+            }
+            for run in runs {
+                let folder = if is_run {
+                    resume.clone()
+                } else {
+                    resume.join(run.folder_name())
+                };
+                let file = recipe.file().to_owned();
+                if folder.symlink_metadata().is_err() {
+                    jobs.push(Job {
+                        recipe: run,
+                        file,
+                        folder,
+                        resume: false,
+                    });
+                    continue;
+                }
+                let before = RunFolder::open(&folder)?;
+                same_recipe(&before, &run)?;
+                place(before, run, file, &mut jobs, &mut finished);
+            }
+        }
+        (None, Some(resume)) => {
+            for folder in RunFolder::find(resume)? {
+                let file = folder.recipe_file();
+                let run = folder.recipe()?;
+                place(folder, run, file, &mut jobs, &mut finished);
+            }
+        }
+        (None, None) => return Err(Usage("give a recipe, or --resume".to_owned()).into()),
+    }
+    Ok((jobs, finished))
+}
+
+fn place(before: RunFolder, recipe: Recipe, file: PathBuf, jobs: &mut Vec<Job>, finished: &mut Vec<PathBuf>) {
+    let folder = before.path().to_owned();
+    if before.info().status == RunStatus::Finished {
+        finished.push(folder);
+        return;
+    }
+    jobs.push(Job {
+        recipe,
+        file,
+        folder,
+        resume: true,
+    });
+}
+
+/// Refuses a recipe other than the one that a run began with.
+fn same_recipe(before: &RunFolder, now: &Recipe) -> anyhow::Result<()> {
+    let then = before.recipe()?;
+    match then.difference(now) {
+        None => Ok(()),
+        Some((field, then, now)) => bail!(
+            "{}: the run began with {field} = {then}, the recipe now has {now}: restore the field, or begin a run in \
+             another folder",
+            before.path().display()
+        ),
+    }
+}
+
+/// The text of each job, read once where jobs share it: the texts, and which is whose.
+fn inputs(jobs: &[Job]) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
+    let mut inputs = Vec::new();
+    let mut firsts: Vec<&Recipe> = Vec::new();
+    let mut input_of = Vec::new();
+    for job in jobs {
+        let shared =
+            |first: &&Recipe| first.data == job.recipe.data && first.tokenizer == job.recipe.tokenizer;
+        let index = match firsts.iter().position(shared) {
+            Some(index) => index,
+            None => {
+                inputs.push(TextInput::open(&job.recipe)?);
+                firsts.push(&job.recipe);
+                inputs.len() - 1
+            }
+        };
+        input_of.push(index);
+    }
+    Ok((inputs, input_of))
+}
+
+/// The exit code of a process that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// Tells how all runs ended.
+fn conclude(
+    jobs: &[Job],
+    results: Vec<anyhow::Result<RunInfo>>,
+    args: &TrainArgs,
+) -> anyhow::Result<ExitCode> {
+    let mut stopped = 0;
+    let mut failed = Vec::new();
+    let mut done = Vec::new();
+    for (job, result) in jobs.iter().zip(results) {
+        match result {
+            Ok(_) => done.push(job.folder.as_path()),
+            Err(error) => match error.downcast_ref() {
+                Some(TrainError::Stopped { .. }) => stopped += 1,
+                _ => failed.push((job, error)),
+            },
+        }
+    }
+    if !done.is_empty() {
+        print!("{}", summary(&done)?.to_text());
+    }
+    let again = args.resume.as_deref().unwrap_or(&args.out).display();
+    if stopped > 0 {
+        eprintln!(
+            "{stopped} of {} runs stopped: go on with `wqk train --resume {again}`",
+            jobs.len()
+        );
+    }
+    let several = failed.len() > 1;
+    let Some((first, rest)) = failed.split_first() else {
+        return Ok(if stopped > 0 {
+            ExitCode::from(INTERRUPTED)
+        } else {
+            ExitCode::SUCCESS
+        });
+    };
+    for (job, error) in rest {
+        super::print_error(&anyhow::anyhow!("{}: {error:#}", job.recipe.folder_name()));
+    }
+    match several {
+        false => bail!("{:#}", first.1),
+        true => bail!("{}: {:#}", first.0.recipe.folder_name(), first.1),
+    }
+}
+
+/// The end of every run that is finished: a row a run.
+fn summary(folders: &[&Path]) -> anyhow::Result<Table> {
+    let mut table = Table::new([
+        ("run", Align::Left),
+        ("updates", Align::Right),
+        ("held-out loss", Align::Right),
+        ("symmetry", Align::Right),
+        ("directionality (excess)", Align::Right),
+        ("seconds", Align::Right),
+        ("waiting for data", Align::Right),
+        ("folder", Align::Left),
+    ]);
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:+.3}"));
+    for folder in folders {
+        let folder = RunFolder::open(*folder)?;
+        let run = folder.read()?;
+        let (symmetry, directionality) = crate::report::experiment::final_medians(&run);
+        let waited: f64 = run.steps.iter().map(|row| row.waited).sum();
+        table.push([
+            format!("{}-seed{}", run.arm, run.seed),
+            folder.info().step.to_string(),
+            run.held_out
+                .last()
+                .map_or(String::new(), |row| format!("{:.3}", row.final_loss())),
+            number(symmetry),
+            number(directionality),
+            format!("{:.0}", run.seconds),
+            format!("{:.2} %", 100.0 * waited / run.seconds.max(1e-9)),
+            folder.path().display().to_string(),
+        ]);
+    }
+    Ok(table)
+}

@@ -1,0 +1,355 @@
+//! From a recipe to a trained model in the folder of a run.
+
+use std::path::Path;
+
+use burn::module::{AutodiffModule, Module};
+use burn::tensor::backend::{AutodiffBackend, Device as NumberedDevice, DeviceOps as _};
+use burn::tensor::{Device, Tensor};
+
+use super::checkpoints::{Checkpoint, sha256};
+use super::config::{TrainConfig, TrainError};
+use super::experiment::RunEvent;
+use super::fit::{Keeper, fit_from};
+use super::observer::{Event, Observer, ScoreRow, ScoreWatch};
+use super::recipe::{DataSection, ModelSection, Recipe, TokenizerSection};
+use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
+use super::state::TrainState;
+use super::task::{Task, TextData, TextTask};
+use crate::attention::HasAttention;
+use crate::bilinear::Summary;
+use crate::data::{DataError, Document, Packed, Tokenizer, bundled};
+
+/// The text of a recipe as tokens, which all its runs share.
+#[derive(Debug)]
+pub struct TextInput {
+    train: Packed,
+    held_out: Packed,
+    tokenizer: Tokenizer,
+    data_sha256: String,
+}
+
+impl TextInput {
+    /// Reads and tokenises the text of a recipe.
+    ///
+    /// # Errors
+    /// [`TrainError::Data`] where the data cannot be read, or are too few.
+    pub fn open(recipe: &Recipe) -> Result<Self, TrainError> {
+        let data = &recipe.data;
+        let tokenizer = match &recipe.tokenizer {
+            Some(TokenizerSection::File { path }) => Tokenizer::from_file(path)?,
+            Some(TokenizerSection::Bundled) => bundled::tokenizer()?,
+            Some(TokenizerSection::Characters { alphabet }) => {
+                let texts =
+                    documents(data)?.map(|document| document.map(|document: Document| document.with_title()));
+                Tokenizer::characters(texts, *alphabet)?
+            }
+            // A recipe on text has one: it was checked.
+            Some(TokenizerSection::Bytes) | None => Tokenizer::bytes(),
+        };
+        let (DataSection::Bundled { length, held_out } | DataSection::Text { length, held_out, .. }) = data;
+        let (train, held_out) = Packed::new(documents(data)?, &tokenizer, *length)?.hold_out(*held_out)?;
+        // What a run learns from is the tokens: files that give the same are the same data.
+        let mut bytes = Vec::with_capacity(4 * (train.tokens().len() + held_out.tokens().len()));
+        for token in train.tokens().iter().chain(held_out.tokens()) {
+            bytes.extend(token.to_le_bytes());
+        }
+        Ok(Self {
+            data_sha256: sha256(&bytes),
+            train,
+            held_out,
+            tokenizer,
+        })
+    }
+
+    /// What a task takes.
+    pub fn data(&self) -> TextData<'_> {
+        TextData {
+            train: &self.train,
+            held_out: &self.held_out,
+            vocabulary: self.tokenizer.vocabulary(),
+        }
+    }
+
+    /// Number of sequences to train on.
+    pub fn n_sequences(&self) -> usize {
+        self.train.len()
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+}
+
+fn documents(data: &DataSection) -> Result<Box<dyn Iterator<Item = Result<Document, DataError>>>, DataError> {
+    match data {
+        DataSection::Bundled { .. } => Ok(Box::new(bundled::documents()?)),
+        DataSection::Text { corpus, .. } => Ok(Box::new(corpus.documents(Path::new(""))?)),
+    }
+}
+
+/// Where and how a run is done, beside its recipe.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    /// The recipe of this run.
+    pub recipe: &'a Recipe,
+    /// The file that it came from, for errors.
+    pub file: &'a Path,
+    /// The folder of the run.
+    pub folder: &'a Path,
+    /// Whether the run goes on in that folder; otherwise the folder must not be there.
+    pub resume: bool,
+    /// The name of the backend.
+    pub backend: &'a str,
+    /// Threads that the run can use.
+    pub threads: usize,
+    /// Its number among the runs that `watch` hears of.
+    pub index: usize,
+    /// A wish to stop.
+    pub stop: &'a Stop,
+    /// Hears how the run goes, from its thread.
+    pub watch: &'a (dyn Fn(RunEvent) + Sync),
+}
+
+impl Launch<'_> {
+    /// Trains on text, to the end or until it is asked to stop, and returns what `run.json` says then.
+    ///
+    /// # Errors
+    /// What is wrong with recipe, data or folder before the first update; [`TrainError::Stopped`] once a checkpoint
+    /// is written, for a wish to stop; whatever ends the run. `run.json` says how it ended.
+    pub fn text<B: AutodiffBackend>(
+        &self,
+        input: &TextInput,
+        device: &Device<B>,
+    ) -> Result<RunInfo, TrainError> {
+        let ModelSection::Text(_) = &self.recipe.model;
+        let config = self.recipe.train.config(input.train.len(), self.recipe.seed);
+        let vocabulary = input.tokenizer.vocabulary().size;
+        let model = self.recipe.text_model(vocabulary, self.file)?;
+        let model = model.init::<B>(self.recipe.seed, device)?;
+        let Some(objective) = self.recipe.objective else {
+            return Err(TrainError::Recipe {
+                file: self.file.to_owned(),
+                field: "objective".to_owned(),
+                problem: "not set: a run on text needs it".to_owned(),
+            });
+        };
+        let task = TextTask::<B>::new(objective, input.data(), &config)?;
+        let tokenizer = input.tokenizer.to_json()?;
+        self.run(
+            model,
+            &task,
+            &config,
+            device,
+            &input.data_sha256,
+            Some(&tokenizer),
+        )
+    }
+
+    fn run<B, T>(
+        &self,
+        model: T::Model,
+        task: &T,
+        config: &TrainConfig,
+        device: &Device<B>,
+        data_sha256: &str,
+        tokenizer: Option<&str>,
+    ) -> Result<RunInfo, TrainError>
+    where
+        B: AutodiffBackend,
+        T: Task<B>,
+        <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
+    {
+        config.check()?;
+        task.check(&model)?;
+        let others = others::<B>(device, self.recipe.train.devices, self.file)?;
+        let info = self.info::<B>(config, device, model.num_params(), data_sha256, tokenizer);
+        let (writer, checkpoint) = self.writer::<B>(info, tokenizer)?;
+        let mut forward = Forward {
+            index: self.index,
+            watch: self.watch,
+            writer,
+        };
+        let result = restore(TrainState::new(model, config), checkpoint.as_ref())
+            .and_then(|state| fit_from(state, task, config, &others, &mut forward, &mut []));
+        let mut writer = forward.writer;
+        match result {
+            Ok(_) => {
+                writer.finish(None)?;
+                (self.watch)(RunEvent::Finished { run: self.index });
+                Ok(writer.info().clone())
+            }
+            Err(error) => {
+                // Where not even this can be written, the first error is the one to tell.
+                let _ = writer.finish(Some(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn info<B: AutodiffBackend>(
+        &self,
+        config: &TrainConfig,
+        device: &Device<B>,
+        parameters: usize,
+        data_sha256: &str,
+        tokenizer: Option<&str>,
+    ) -> RunInfo {
+        RunInfo {
+            format: RunInfo::FORMAT,
+            program: format!("wqk {}", env!("CARGO_PKG_VERSION")),
+            arm: self.recipe.name.clone(),
+            seed: self.recipe.seed,
+            backend: self.backend.to_owned(),
+            device: format!("{device:?}"),
+            devices: self.recipe.train.devices,
+            threads: self.threads,
+            recipe_sha256: self.recipe.sha256(),
+            data_sha256: data_sha256.to_owned(),
+            tokenizer_sha256: tokenizer.map(|tokenizer| sha256(tokenizer.as_bytes())),
+            parameters: parameters as u64,
+            steps: config.steps,
+            status: RunStatus::Running,
+            step: 0,
+            seconds: 0.0,
+            scoring_seconds: 0.0,
+            resumed: Vec::new(),
+            error: None,
+        }
+    }
+
+    fn writer<B: AutodiffBackend>(
+        &self,
+        info: RunInfo,
+        tokenizer: Option<&str>,
+    ) -> Result<(RunWriter<B>, Option<Checkpoint>), TrainError> {
+        let score = &self.recipe.score;
+        let watch = ScoreWatch::new(score.every, score.gamma, score.heads);
+        let keep = self.recipe.checkpoint;
+        if self.resume {
+            let before = RunInfo::read(self.folder)?;
+            same_run(self.folder, &before, &info)?;
+            let info = RunInfo {
+                resumed: before.resumed,
+                ..info
+            };
+            return RunWriter::resume(self.folder, info, keep, watch, self.stop);
+        }
+        let recipe = self.recipe.to_toml();
+        let new = NewRun {
+            recipe: &recipe,
+            tokenizer,
+        };
+        RunWriter::create(self.folder, new, info, keep, watch, self.stop).map(|writer| (writer, None))
+    }
+}
+
+/// Refuses to go on with a run in other circumstances than those in which it began.
+fn same_run(folder: &Path, before: &RunInfo, now: &RunInfo) -> Result<(), TrainError> {
+    let no_tokenizer = String::new();
+    let tokenizer = |info: &RunInfo| info.tokenizer_sha256.clone().unwrap_or(no_tokenizer.clone());
+    for (what, before, now) in [
+        ("recipe (SHA-256)", &before.recipe_sha256, &now.recipe_sha256),
+        ("backend", &before.backend, &now.backend),
+        ("data (SHA-256)", &before.data_sha256, &now.data_sha256),
+        ("tokenizer (SHA-256)", &tokenizer(before), &tokenizer(now)),
+    ] {
+        if before != now {
+            let problem = format!(
+                "the run began with another {what}: {before}, now {now}: restore it, or begin a run in another folder"
+            );
+            return Err(TrainError::folder(folder, problem));
+        }
+    }
+    Ok(())
+}
+
+fn restore<B: AutodiffBackend, M: AutodiffModule<B>>(
+    state: TrainState<B, M>,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<TrainState<B, M>, TrainError> {
+    match checkpoint {
+        Some(checkpoint) => checkpoint.restore(state),
+        None => Ok(state),
+    }
+}
+
+/// The devices that follow a device, by their numbers. Where a backend has the one only, as the CPU, it is that one
+/// again: its threads are then shared.
+fn others<B: AutodiffBackend>(
+    device: &Device<B>,
+    devices: usize,
+    file: &Path,
+) -> Result<Vec<Device<B>>, TrainError> {
+    let mut others = Vec::new();
+    let mut id = device.id();
+    for _ in 1..devices {
+        id.index_id += 1;
+        let other = <Device<B> as NumberedDevice>::from_id(id);
+        // Backends count their devices in ways of their own: whether one is there shows when it is used.
+        let probe = || Tensor::<B::InnerBackend, 1>::ones([1], &other).into_data();
+        if other != *device && std::panic::catch_unwind(std::panic::AssertUnwindSafe(probe)).is_err() {
+            return Err(TrainError::Recipe {
+                file: file.to_owned(),
+                field: "train.devices".to_owned(),
+                problem: format!("{devices}, but {other:?} cannot be used: set as many as the machine has"),
+            });
+        }
+        others.push(other);
+    }
+    Ok(others)
+}
+
+/// Passes on what happens in a run.
+struct Forward<'a, B> {
+    index: usize,
+    watch: &'a (dyn Fn(RunEvent) + Sync),
+    writer: RunWriter<B>,
+}
+
+impl<B, M> Observer<M> for Forward<'_, B>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    M::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
+        let run = self.index;
+        let before = self.writer.scores().rows().len();
+        self.writer.observe(event)?;
+        if let Some(event) = scored(run, &self.writer.scores().rows()[before..]) {
+            (self.watch)(event);
+        }
+        match event {
+            Event::Step { row, .. } => (self.watch)(RunEvent::Step { run, row: *row }),
+            Event::Evaluated { row } => (self.watch)(RunEvent::Evaluated { run, row: *row }),
+            Event::Start { done, .. } => (self.watch)(RunEvent::Started { run, done: *done }),
+        }
+        Ok(())
+    }
+}
+
+impl<B, M> Keeper<B, M> for Forward<'_, B>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    M::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn keep(&mut self, state: &TrainState<B, M>, improved: bool) -> Result<(), TrainError> {
+        self.writer.keep(state, improved)
+    }
+}
+
+/// The medians over the layers of a scoring.
+pub(super) fn scored(run: usize, rows: &[ScoreRow]) -> Option<RunEvent> {
+    let step = rows.first()?.step;
+    let median = |summary: Option<Summary>| summary.map(|summary| summary.median);
+    Some(RunEvent::Scored {
+        run,
+        step,
+        symmetry: median(Summary::of(rows.iter().filter_map(|row| row.scores.symmetry))),
+        directionality: median(Summary::of(
+            rows.iter().map(|row| row.scores.directionality.excess),
+        )),
+    })
+}

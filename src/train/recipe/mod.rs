@@ -1,0 +1,246 @@
+//! Recipes: an experiment as one TOML file.
+//!
+//! ```toml
+//! name = "mini"                            # how the run is called, where there are no arms
+//! seeds = [0, 1, 2]                        # each arm is run with each of them
+//!
+//! [model]                                  # kind, size, and any field of the configuration that differs
+//! kind = "text"
+//! size = "mini"
+//!
+//! [objective]                              # text: masked, autoregressive, masked_causal, prefix_lm
+//! kind = "masked"
+//! rate = 0.15
+//!
+//! [init]                                   # independent, tied (symmetric), control, mimetic
+//! scheme = "tied"
+//!
+//! [data]
+//! kind = "text"
+//! paths = ["data/wikipedia/*.parquet"]
+//! length = 512
+//!
+//! [tokenizer]
+//! kind = "file"
+//! path = "data/bert-base-uncased/vocab.txt"
+//!
+//! [train]                                  # the paper's values are the defaults
+//! [score]
+//! every = 1000
+//! [checkpoint]
+//! every = 1000
+//!
+//! [[arms]]                                 # each lays model, objective, init or train over the sections above
+//! name = "encoder"
+//!
+//! [small]                                  # what `--small` lays over all of the above
+//! seeds = [0]
+//! ```
+//!
+//! `extends = "other.toml"` takes everything that a recipe does not set from another, beside it. Fields that no
+//! section knows are refused. Paths are relative to the folder in which the command runs.
+
+mod file;
+mod model;
+mod sections;
+mod table;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+pub use file::{Options, RecipeFile};
+pub use model::{ModelFields, ModelSection};
+pub use sections::{AverageSection, DataSection, Precision, ScoreSection, TokenizerSection, TrainSection};
+
+use super::checkpoints::{CheckpointConfig, sha256};
+use super::config::TrainError;
+use crate::attention::AttentionInit;
+use crate::model::TextTransformerConfig;
+use crate::objective::ObjectiveMode;
+
+/// The recipe of one run: one arm, one seed, every setting. Made by [`RecipeFile::runs`], or read from the folder
+/// of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The arm.
+    #[serde(default = "sections::unnamed")]
+    pub name: String,
+    /// The seed of weights, order of the data, corruption and dropout.
+    #[serde(rename = "seeds", with = "sections::one_seed")]
+    pub seed: u64,
+    /// What is trained.
+    pub model: ModelSection,
+    /// What it predicts; none for images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<ObjectiveMode>,
+    /// How its queries and keys start.
+    #[serde(default)]
+    pub init: AttentionInit,
+    /// What it learns from.
+    pub data: DataSection,
+    /// How text becomes tokens; none for images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<TokenizerSection>,
+    /// Schedule, batches, optimiser.
+    #[serde(default)]
+    pub train: TrainSection,
+    /// When layers are scored.
+    #[serde(default)]
+    pub score: ScoreSection,
+    /// An average of the weights, which is evaluated beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average: Option<AverageSection>,
+    /// When checkpoints are written.
+    #[serde(default)]
+    pub checkpoint: CheckpointConfig,
+}
+
+impl Recipe {
+    /// Reads the recipe of one run as it was resolved: `recipe.toml` in the folder of a run.
+    ///
+    /// # Errors
+    /// [`TrainError::Recipe`] with the file, the field, its value and what to do; also for several seeds or arms.
+    pub fn from_toml(text: &str, file: &Path) -> Result<Self, TrainError> {
+        let table: Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| file::problem(file, "", error.message()))?;
+        Self::from_table(&table, file)
+    }
+
+    fn from_table(table: &Table, file: &Path) -> Result<Self, TrainError> {
+        let recipe: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
+            // The message ends in the path of the field: "…\nin `train.steps`\n".
+            let message = error.to_string();
+            let field = message.rsplit_once("in `").map_or("", |(_, field)| field);
+            file::problem(file, field.trim_end().trim_end_matches('`'), error.message())
+        })?;
+        if let Some((field, known)) = table::unheeded(table, &recipe.to_table(), "") {
+            return Err(file::problem(file, &field, &unknown_field(&known)));
+        }
+        recipe.check(file)?;
+        Ok(recipe)
+    }
+
+    fn to_table(&self) -> Table {
+        // Every field has a form in TOML: names, numbers, lists and tables.
+        Table::try_from(self).unwrap_or_default()
+    }
+
+    /// The recipe as `recipe.toml`, every setting spelt out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_table()).unwrap_or_default()
+    }
+
+    /// SHA-256 of [`to_toml`](Self::to_toml).
+    pub fn sha256(&self) -> String {
+        sha256(self.to_toml().as_bytes())
+    }
+
+    /// The first field in which another recipe differs, with this recipe's value and the other's.
+    pub fn difference(&self, other: &Self) -> Option<(String, String, String)> {
+        table::difference(&self.to_table(), &other.to_table(), "")
+    }
+
+    /// How the folder of the run is called: `ARM-seedN`.
+    pub fn folder_name(&self) -> String {
+        format!("{}-seed{}", self.name, self.seed)
+    }
+
+    /// Refuses what cannot be run, before any data are read.
+    ///
+    /// # Errors
+    /// [`TrainError::Recipe`] with `file`, the field, its value and what to do.
+    pub fn check(&self, file: &Path) -> Result<(), TrainError> {
+        let refuse = |field: &str, problem: &str| Err(file::problem(file, field, problem));
+        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains(['/', '\\']) {
+            let problem = format!(
+                "'{}' cannot be part of the name of a folder: choose another",
+                self.name
+            );
+            return refuse("name", &problem);
+        }
+        self.train
+            .check()
+            .map_err(|(field, problem)| file::problem(file, &field, &problem))?;
+        if self.checkpoint.keep_last == 0 {
+            return refuse("checkpoint.keep_last", "0, but must be at least 1");
+        }
+        if !self.score.gamma.is_finite() {
+            return refuse(
+                "score.gamma",
+                &format!("{}, but must be finite: 2 is the paper's", self.score.gamma),
+            );
+        }
+        if let Some(average) = &self.average
+            && (!(0.0..1.0).contains(&average.decay) || average.every == 0)
+        {
+            let problem = "needs a decay of at least 0 and below 1, and a step every 1 or more updates";
+            return refuse("average", problem);
+        }
+        self.data
+            .check()
+            .map_err(|(field, problem)| file::problem(file, &field, &problem))?;
+        match (&self.model, &self.data) {
+            (ModelSection::Text(_), data) if data.is_text() => {
+                for (field, set) in [
+                    ("objective", self.objective.is_some()),
+                    ("tokenizer", self.tokenizer.is_some()),
+                ] {
+                    if !set {
+                        return refuse(field, "not set: a run on text needs it");
+                    }
+                }
+                if self.objective == Some(ObjectiveMode::PseudoLikelihood) {
+                    let problem = "pseudo_likelihood is for evaluation: choose masked or autoregressive";
+                    return refuse("objective.kind", problem);
+                }
+                // The size of the vocabulary is known once the tokenizer is; any will do for the other fields.
+                let config = self.text_model(crate::model::TextTransformerConfig::mini().vocab_size, file)?;
+                config
+                    .check()
+                    .map_err(|error| file::problem(file, "model", &error.to_string()))?;
+                if let Some(length) = self.data.length()
+                    && length > config.max_positions
+                {
+                    let problem = format!(
+                        "{length}, but the model has {} positions: shorten the sequences or raise model.max_positions",
+                        config.max_positions
+                    );
+                    return refuse("data.length", &problem);
+                }
+                Ok(())
+            }
+            _ => refuse(
+                "data.kind",
+                "not what this kind of model learns from: choose text for text",
+            ),
+        }
+    }
+
+    /// The model of a run on text.
+    ///
+    /// # Errors
+    /// [`TrainError::Recipe`] where the section `[model]` cannot be one.
+    pub fn text_model(&self, vocabulary: usize, file: &Path) -> Result<TextTransformerConfig, TrainError> {
+        let ModelSection::Text(fields) = &self.model;
+        fields
+            .text(vocabulary, self.init)
+            .map_err(|(field, problem)| file::problem(file, &table::join("model", &field), &problem))
+    }
+}
+
+/// What to say of a field that nobody knows.
+fn unknown_field(known: &[String]) -> String {
+    match known {
+        [] => "no such field here: remove it".to_owned(),
+        known => format!(
+            "no such field here: remove it, or was one of {} meant",
+            known.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! The sections of a recipe.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bilinear::Directionality;
+use crate::data::CorpusSpec;
+use crate::train::config::{TrainConfig, TrainError};
+use crate::train::schedule::Decay;
+
+pub(super) fn unnamed() -> String {
+    "run".to_owned()
+}
+
+/// One seed, written as a list of one.
+pub(super) mod one_seed {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        [*seed].serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let [seed] = <[u64; 1]>::deserialize(deserializer)?;
+        Ok(seed)
+    }
+}
+
+/// The precision of weights and sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single.
+    #[default]
+    F32,
+    /// Half, IEEE.
+    F16,
+    /// Half, with the range of single.
+    Bf16,
+}
+
+/// Schedule, batches, optimiser: [`TrainConfig`] without its seed, in updates or in epochs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainSection {
+    /// Updates; 200,000 where neither they nor epochs are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Passes over the training data, instead of `steps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<f64>,
+    /// Sequences or images in one forward pass.
+    pub batch_size: usize,
+    /// Forward passes to one update.
+    pub accumulation: usize,
+    /// Devices that share the forward passes of an update.
+    pub devices: usize,
+    /// Precision of weights and sums.
+    pub precision: Precision,
+    /// Highest learning rate.
+    pub learning_rate: f64,
+    /// Updates over which the rate rises; 200 where neither they nor `warmup_epochs` are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_steps: Option<usize>,
+    /// Passes over the training data in which the rate rises, instead of `warmup_steps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_epochs: Option<f64>,
+    /// The share of the highest rate from which it rises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_from: Option<f64>,
+    /// How the rate falls after them.
+    pub decay: Decay,
+    /// Decoupled weight decay on matrices.
+    pub weight_decay: f64,
+    /// Decay of AdamW's first moment.
+    pub beta_1: f64,
+    /// Decay of AdamW's second moment.
+    pub beta_2: f64,
+    /// The ε of AdamW.
+    pub epsilon: f64,
+    /// Largest global norm of the gradients; 0 leaves them as they are.
+    pub clip_norm: f64,
+    /// Updates between evaluations on held-out data; 0 evaluates at the end only.
+    pub eval_every: usize,
+}
+
+impl Default for TrainSection {
+    fn default() -> Self {
+        let config = TrainConfig::default();
+        Self {
+            steps: None,
+            epochs: None,
+            batch_size: config.batch_size,
+            accumulation: config.accumulation,
+            devices: 1,
+            precision: Precision::F32,
+            learning_rate: config.learning_rate,
+            warmup_steps: None,
+            warmup_epochs: None,
+            warmup_from: None,
+            decay: config.decay,
+            weight_decay: config.weight_decay,
+            beta_1: config.beta_1,
+            beta_2: config.beta_2,
+            epsilon: config.epsilon,
+            clip_norm: config.clip_norm,
+            eval_every: 1000,
+        }
+    }
+}
+
+impl TrainSection {
+    /// The settings of a run with this seed over `sequences` sequences or images.
+    ///
+    /// An epoch is as many updates as it takes to see every one of them, the last update perhaps going beyond.
+    pub fn config(&self, sequences: usize, seed: u64) -> TrainConfig {
+        let default = TrainConfig::default();
+        let per_epoch = sequences.div_ceil((self.batch_size * self.accumulation).max(1));
+        let updates = |epochs: f64| (epochs * per_epoch as f64).round() as usize;
+        TrainConfig {
+            steps: self.steps.or(self.epochs.map(updates)).unwrap_or(default.steps),
+            batch_size: self.batch_size,
+            accumulation: self.accumulation,
+            learning_rate: self.learning_rate,
+            warmup_steps: self
+                .warmup_steps
+                .or(self.warmup_epochs.map(updates))
+                .unwrap_or(default.warmup_steps),
+            warmup_from: self.warmup_from,
+            decay: self.decay,
+            weight_decay: self.weight_decay,
+            beta_1: self.beta_1,
+            beta_2: self.beta_2,
+            epsilon: self.epsilon,
+            clip_norm: self.clip_norm,
+            eval_every: self.eval_every,
+            seed,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let refuse = |field: &str, problem: String| Err((format!("train.{field}"), problem));
+        for (steps, steps_set, epochs, value) in [
+            ("steps", self.steps.is_some(), "epochs", self.epochs),
+            (
+                "warmup_steps",
+                self.warmup_steps.is_some(),
+                "warmup_epochs",
+                self.warmup_epochs,
+            ),
+        ] {
+            let Some(value) = value else { continue };
+            if steps_set {
+                return refuse(
+                    epochs,
+                    format!("{value}, but {steps} is set too: set one of them"),
+                );
+            }
+            if !(value.is_finite() && value >= 0.0) {
+                return refuse(epochs, format!("{value}, but must be finite and not negative"));
+            }
+        }
+        if self.precision != Precision::F32 {
+            let problem = format!(
+                "{:?}, but every backend of this build computes in f32: leave it out",
+                self.precision
+            );
+            return refuse("precision", problem.to_lowercase());
+        }
+        if self.devices == 0 || !self.accumulation.is_multiple_of(self.devices) {
+            return refuse(
+                "devices",
+                format!(
+                    "{}, but must divide the {} forward passes of an update: set train.accumulation to a multiple",
+                    self.devices, self.accumulation
+                ),
+            );
+        }
+        // Any number of sequences shows what the numbers themselves are worth.
+        match self.config(usize::MAX / 2, 0).check() {
+            Err(TrainError::Invalid { field, value, must }) => {
+                refuse(field, format!("{value}, but must be {must}"))
+            }
+            Err(other) => refuse("steps", other.to_string()),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// When layers are scored, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScoreSection {
+    /// Updates between scorings; 0 scores at the start and the end alone.
+    pub every: usize,
+    /// Threshold factor γ of the directionality.
+    pub gamma: f64,
+    /// Whether each head is scored too.
+    pub heads: bool,
+}
+
+impl Default for ScoreSection {
+    fn default() -> Self {
+        Self {
+            every: 1000,
+            gamma: Directionality::GAMMA,
+            heads: false,
+        }
+    }
+}
+
+/// An exponential average of the weights.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AverageSection {
+    /// The share of the average that each step keeps.
+    pub decay: f64,
+    /// Updates between its steps.
+    pub every: usize,
+}
+
+/// How text becomes tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum TokenizerSection {
+    /// A `tokenizer.json` or a `vocab.txt`.
+    File {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The 4,096 word pieces that travel in the program.
+    Bundled,
+    /// The most frequent characters of the training text.
+    Characters {
+        /// How many.
+        #[serde(default = "alphabet")]
+        alphabet: usize,
+    },
+    /// One token a byte.
+    Bytes,
+}
+
+fn alphabet() -> usize {
+    95
+}
+
+/// What a model learns from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DataSection {
+    /// The Wikipedia text that travels in the program.
+    Bundled {
+        /// Tokens in a sequence.
+        length: usize,
+        /// The share of the sequences, at the end, that is held out.
+        #[serde(default = "held_out")]
+        held_out: f64,
+    },
+    /// Text of one's own.
+    Text {
+        /// Which files, and what in them is the text; relative paths start where the command runs.
+        #[serde(flatten)]
+        corpus: CorpusSpec,
+        /// Tokens in a sequence.
+        length: usize,
+        /// The share of the sequences, at the end, that is held out.
+        #[serde(default = "held_out")]
+        held_out: f64,
+    },
+}
+
+fn held_out() -> f64 {
+    0.01
+}
+
+impl DataSection {
+    /// Whether it is text.
+    pub fn is_text(&self) -> bool {
+        matches!(self, Self::Bundled { .. } | Self::Text { .. })
+    }
+
+    /// Tokens in a sequence, of text.
+    pub fn length(&self) -> Option<usize> {
+        match self {
+            Self::Bundled { length, .. } | Self::Text { length, .. } => Some(*length),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let (Self::Bundled { length, held_out } | Self::Text { length, held_out, .. }) = self;
+        if *length < 2 {
+            return Err((
+                "data.length".to_owned(),
+                format!("{length}, but must be at least 2"),
+            ));
+        }
+        if !(*held_out > 0.0 && *held_out < 1.0) {
+            let problem = format!("{held_out}, but must be a share between 0 and 1, such as 0.01");
+            return Err(("data.held_out".to_owned(), problem));
+        }
+        Ok(())
+    }
+}

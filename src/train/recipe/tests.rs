@@ -1,0 +1,248 @@
+//! Recipes as people write them, right and wrong.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+const WHOLE: &str = r#"
+seeds = [3, 4]
+[model]
+kind = "text"
+size = "mini"
+d_model = 64
+n_layers = 2
+dropout = 0
+[objective]
+kind = "masked"
+rate = 0.15
+[data]
+kind = "bundled"
+length = 64
+[tokenizer]
+kind = "characters"
+[train]
+steps = 100
+[[arms]]
+name = "encoder"
+[[arms]]
+name = "decoder"
+objective = { kind = "autoregressive" }
+init = { scheme = "tied" }
+[small]
+seeds = [7]
+train = { steps = 10 }
+"#;
+
+fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("recipe.toml");
+    std::fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+fn runs(text: &str, options: &Options) -> Result<Vec<Recipe>, TrainError> {
+    let (_folder, file) = written(text);
+    RecipeFile::load(&file, options)?.runs()
+}
+
+#[test]
+fn arms_by_seeds_each_a_recipe_of_its_own() {
+    let runs = runs(WHOLE, &Options::default()).unwrap();
+    let names: Vec<String> = runs.iter().map(Recipe::folder_name).collect();
+    assert_eq!(
+        names,
+        ["encoder-seed3", "encoder-seed4", "decoder-seed3", "decoder-seed4"]
+    );
+    assert_eq!(runs[0].objective, Some(ObjectiveMode::masked(0.15).unwrap()));
+    assert_eq!(runs[2].objective, Some(ObjectiveMode::Autoregressive));
+    assert_eq!(runs[2].init, crate::attention::SymmetricInit::tied().into());
+    // The size's own fields, but for those that are set; whole numbers do for floats.
+    let model = runs[0].text_model(100, Path::new("x")).unwrap();
+    assert_eq!(
+        (model.vocab_size, model.d_model, model.n_layers, model.n_heads),
+        (100, 64, 2, 4)
+    );
+    assert_eq!((model.dropout, model.attention_dropout), (0.0, 0.1));
+    // What stands in the folder of a run is that run.
+    for run in &runs {
+        let again = Recipe::from_toml(&run.to_toml(), Path::new("recipe.toml")).unwrap();
+        assert_eq!(&again, run);
+        assert_eq!(again.sha256(), run.sha256());
+        let (_folder, file) = written(&run.to_toml());
+        assert_eq!(
+            RecipeFile::load(&file, &Options::default())
+                .unwrap()
+                .runs()
+                .unwrap(),
+            [run.clone()]
+        );
+    }
+}
+
+#[test]
+fn small_set_and_arms_are_laid_over() {
+    let options = Options {
+        small: true,
+        set: vec![
+            ("train.learning_rate".into(), "1e-3".into()),
+            ("tokenizer".into(), "{ kind = 'file', path = 'vocab.txt' }".into()),
+            ("train.decay".into(), "cosine".into()),
+        ],
+        arms: vec!["decoder".into()],
+    };
+    let runs = runs(WHOLE, &options).unwrap();
+    assert_eq!(runs.len(), 1);
+    assert_eq!(
+        (runs[0].seed, runs[0].train.steps, runs[0].train.learning_rate),
+        (7, Some(10), 1e-3)
+    );
+    assert_eq!(runs[0].train.decay, crate::train::Decay::Cosine);
+    assert_eq!(
+        runs[0].tokenizer,
+        Some(TokenizerSection::File {
+            path: "vocab.txt".into()
+        })
+    );
+}
+
+#[test]
+fn a_recipe_extends_another_beside_it() {
+    let (folder, _) = written(WHOLE);
+    let child = folder.path().join("child.toml");
+    std::fs::write(
+        &child,
+        "extends = 'recipe.toml'\nabout = 'more'\n[train]\nbatch_size = 8\n",
+    )
+    .unwrap();
+    let runs = RecipeFile::load(&child, &Options::default())
+        .unwrap()
+        .runs()
+        .unwrap();
+    assert_eq!(
+        (runs.len(), runs[0].train.steps, runs[0].train.batch_size),
+        (4, Some(100), 8)
+    );
+    std::fs::write(&child, "extends = 'child.toml'").unwrap();
+    let error = RecipeFile::load(&child, &Options::default())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("circle"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_file_and_field() {
+    let with = |from: &str, to: &str| {
+        assert!(WHOLE.contains(from), "{from}");
+        WHOLE.replacen(from, to, 1)
+    };
+    for (text, said) in [
+        (with("steps = 100", "stepz = 100"), ["train", "stepz"]),
+        (with("rate = 0.15", "rate = 15"), ["objective", "masking rate 15"]),
+        (
+            with("rate = 0.15", "rate = 0.15\nspan = 3"),
+            ["objective.span", "no such field"],
+        ),
+        (
+            with("size = \"mini\"", "size = \"huge\""),
+            ["model.size", "mini, base or large"],
+        ),
+        (
+            with("d_model = 64", "width = 64"),
+            ["model.width", "no such field"],
+        ),
+        (
+            with("d_model = 64", "d_model = \"64\""),
+            ["model", "invalid type"],
+        ),
+        (
+            with("d_model = 64", "attention_init = 1"),
+            ["model.attention_init", "[init]"],
+        ),
+        (with("dropout = 0", "dropout = 1.5"), ["model", "dropout is 1.5"]),
+        (with("seeds = [3, 4]", "seeds = 3"), ["seeds", "list"]),
+        (
+            with("seeds = [3, 4]", "seeds = [3, 3]"),
+            ["name", "encoder-seed3"],
+        ),
+        (with("seeds = [3, 4]", "seeds = []"), ["seeds", "at least one"]),
+        (
+            with("length = 64", "length = 1024"),
+            ["data.length", "512 positions"],
+        ),
+        (
+            with("length = 64", "length = 64\nheld_out = 1"),
+            ["data.held_out", "share"],
+        ),
+        (
+            with("[train]\nsteps = 100", "[train]\nsteps = 0"),
+            ["train.steps", "at least 1"],
+        ),
+        (
+            with("steps = 100", "steps = 100\nepochs = 2.0"),
+            ["train.epochs", "one of them"],
+        ),
+        (
+            with("steps = 100", "precision = \"bf16\""),
+            ["train.precision", "f32"],
+        ),
+        (
+            with("steps = 100", "devices = 3"),
+            ["train.devices", "accumulation"],
+        ),
+        (
+            with("name = \"decoder\"", "name = \"../decoder\""),
+            ["name", "folder"],
+        ),
+        (with("name = \"decoder\"", "nane = \"decoder\""), ["arms", "name"]),
+        (with("scheme = \"tied\"", "scheme = \"tight\""), ["init", "tight"]),
+        (
+            with("[tokenizer]\nkind = \"characters\"", ""),
+            ["tokenizer", "needs it"],
+        ),
+        (with("[train]", "[train"), ["line 18", "not TOML"]),
+    ] {
+        let error = runs(&text, &Options::default()).unwrap_err().to_string();
+        assert!(error.contains("recipe.toml") && !error.contains('\n'), "{error}");
+        for said in said {
+            assert!(error.contains(said), "{said:?} in: {error}");
+        }
+    }
+    let error = |options| runs(WHOLE, &options).unwrap_err().to_string();
+    let unknown = Options {
+        arms: vec!["both".into()],
+        ..Options::default()
+    };
+    assert!(error(unknown).contains("choose of encoder, decoder"));
+    let misspelt = Options {
+        set: vec![("train.stepz".into(), "1".into())],
+        ..Options::default()
+    };
+    assert!(error(misspelt).contains("stepz"));
+    let absent = RecipeFile::load(Path::new("absent.toml"), &Options::default()).unwrap_err();
+    assert!(absent.to_string().contains("absent.toml"), "{absent}");
+}
+
+#[test]
+fn epochs_become_updates() {
+    let section = TrainSection {
+        epochs: Some(500.0),
+        warmup_epochs: Some(30.0),
+        batch_size: 128,
+        accumulation: 1,
+        ..TrainSection::default()
+    };
+    // CIFAR-10: 50,000 images are 390.6 batches of 128.
+    let config = section.config(50_000, 0);
+    assert_eq!((config.steps, config.warmup_steps), (500 * 391, 30 * 391));
+}
+
+#[test]
+fn recipes_that_differ_name_the_field() {
+    let runs = runs(WHOLE, &Options::default()).unwrap();
+    assert_eq!(runs[0].difference(&runs[0]), None);
+    let (field, one, other) = runs[0].difference(&runs[1]).unwrap();
+    assert_eq!(
+        (field.as_str(), one.as_str(), other.as_str()),
+        ("seeds", "[3]", "[4]")
+    );
+}

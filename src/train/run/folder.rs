@@ -1,0 +1,211 @@
+//! Reading the folder of a run.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::info::RunInfo;
+use super::log::FlatScore;
+use super::names;
+use crate::bilinear::{DirectionalityScores, HeadScores, LayerScores};
+use crate::train::TrainError;
+use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints};
+use crate::train::experiment::Run;
+use crate::train::observer::{HeldOutRow, ScoreRow, StepRow};
+use crate::train::recipe::Recipe;
+
+/// The folder of a run, for reading.
+///
+/// Logs of a run that goes on, or was killed, may end in the middle of a line: that line is left out.
+///
+/// # Examples
+/// ```no_run
+/// use wqk::train::RunFolder;
+///
+/// let folder = RunFolder::open("runs/encoder-seed0")?;
+/// println!("{}: {:?}", folder.info().arm, folder.info().status);
+/// for row in folder.held_out()? {
+///     println!("{:>8} {:.3}", row.step, row.final_loss());
+/// }
+/// let checkpoint = folder.checkpoints().latest()?;
+/// # Ok::<(), wqk::train::TrainError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+    info: RunInfo,
+}
+
+impl RunFolder {
+    /// Opens the folder of a run.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it is none.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
+        let path = path.into();
+        let info = RunInfo::read(&path)?;
+        Ok(Self { path, info })
+    }
+
+    /// All runs in a folder: itself, if it is one, or else those right below it, by name.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it holds none.
+    pub fn find(path: &Path) -> Result<Vec<Self>, TrainError> {
+        if path.join(names::INFO).exists() {
+            return Ok(vec![Self::open(path)?]);
+        }
+        let entries = std::fs::read_dir(path).map_err(|source| TrainError::unreadable(path, source))?;
+        let mut below: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.join(names::INFO).exists())
+            .collect();
+        if below.is_empty() {
+            let problem =
+                "neither the folder of a run nor one of such folders: name one that `wqk train` has written";
+            return Err(TrainError::folder(path, problem));
+        }
+        below.sort();
+        below.into_iter().map(Self::open).collect()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the run says of itself.
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// Where `recipe.toml` is.
+    pub fn recipe_file(&self) -> PathBuf {
+        self.path.join(names::RECIPE)
+    }
+
+    /// The recipe as it was run.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it cannot be read, [`TrainError::Recipe`] where it is none.
+    pub fn recipe(&self) -> Result<Recipe, TrainError> {
+        Recipe::from_toml(&self.recipe_text()?, &self.recipe_file())
+    }
+
+    /// `recipe.toml` as it was run.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it cannot be read.
+    pub fn recipe_text(&self) -> Result<String, TrainError> {
+        self.text(names::RECIPE)
+    }
+
+    /// Every update.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] with the file and line of what is no such row.
+    pub fn steps(&self) -> Result<Vec<StepRow>, TrainError> {
+        self.rows(names::STEPS)
+    }
+
+    /// Every evaluation on held-out data.
+    ///
+    /// # Errors
+    /// As [`steps`](Self::steps).
+    pub fn held_out(&self) -> Result<Vec<HeldOutRow>, TrainError> {
+        self.rows(names::HELD_OUT)
+    }
+
+    /// Every score, with those of heads where they were asked for.
+    ///
+    /// # Errors
+    /// As [`steps`](Self::steps).
+    pub fn scores(&self) -> Result<Vec<ScoreRow>, TrainError> {
+        let mut rows: Vec<ScoreRow> = Vec::new();
+        for flat in self.rows::<FlatScore>(names::SCORES)? {
+            let scores = HeadScores {
+                symmetry: flat.symmetry,
+                directionality: DirectionalityScores {
+                    definition: flat.directionality_definition,
+                    excess: flat.directionality_excess,
+                },
+            };
+            match (flat.head, rows.last_mut()) {
+                (Some(_), Some(layer)) => layer.scores.heads.get_or_insert_default().push(scores),
+                _ => rows.push(ScoreRow {
+                    step: flat.step,
+                    layer: flat.layer,
+                    scores: LayerScores {
+                        d_model: flat.d_model,
+                        n_heads: flat.n_heads,
+                        n_kv_heads: flat.n_kv_heads,
+                        head_dim: flat.head_dim,
+                        gamma: flat.gamma,
+                        symmetry: scores.symmetry,
+                        directionality: scores.directionality,
+                        heads: None,
+                    },
+                }),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The whole run, as reports take it.
+    ///
+    /// # Errors
+    /// As [`steps`](Self::steps).
+    pub fn read(&self) -> Result<Run, TrainError> {
+        let steps = self.steps()?;
+        Ok(Run {
+            arm: self.info.arm.clone(),
+            seed: self.info.seed,
+            held_out: self.held_out()?,
+            scores: self.scores()?,
+            seconds: steps.last().map_or(0.0, |row| row.seconds),
+            scoring_seconds: self.info.scoring_seconds,
+            steps,
+        })
+    }
+
+    /// Its checkpoints, for reading.
+    pub fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.path.join(names::CHECKPOINTS), CheckpointConfig::default())
+    }
+
+    /// A checkpoint by its step, or the latest.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where there is none, [`TrainError::Checkpoint`] where it is damaged.
+    pub fn checkpoint(&self, step: Option<usize>) -> Result<Checkpoint, TrainError> {
+        let checkpoints = self.checkpoints();
+        match step {
+            Some(step) => Checkpoint::open(&checkpoints.path(step)),
+            None => checkpoints.latest()?.ok_or_else(|| {
+                TrainError::folder(&self.path, "the run has no checkpoint yet: let it run longer")
+            }),
+        }
+    }
+
+    /// The file of the tokenizer; none where the run is not on text.
+    pub fn tokenizer(&self) -> Option<PathBuf> {
+        Some(self.path.join(names::TOKENIZER)).filter(|path| path.exists())
+    }
+
+    fn text(&self, name: &str) -> Result<String, TrainError> {
+        let path = self.path.join(name);
+        std::fs::read_to_string(&path).map_err(|source| TrainError::unreadable(&path, source))
+    }
+
+    fn rows<R: DeserializeOwned>(&self, name: &str) -> Result<Vec<R>, TrainError> {
+        let text = self.text(name)?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        csv::Reader::from_reader(whole.as_bytes())
+            .deserialize()
+            .collect::<Result<_, _>>()
+            .map_err(|error| {
+                TrainError::folder(&self.path.join(name), format!("not the log of a run: {error}"))
+            })
+    }
+}

@@ -1,0 +1,108 @@
+//! What a run says of itself.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::names;
+use crate::train::TrainError;
+use crate::train::checkpoints::replace;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// It runs; or it was killed, which leaves no trace here.
+    Running,
+    /// It was stopped and can be resumed.
+    Stopped,
+    /// It ended by an error.
+    Failed,
+    /// All its updates are done.
+    Finished,
+}
+
+/// `run.json`: what a run was made of, and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunInfo {
+    /// Version of the format of the folder, 1.
+    pub format: u32,
+    /// Name and version of the program.
+    pub program: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// The backend.
+    pub backend: String,
+    /// Its device, as it names it.
+    pub device: String,
+    /// How many devices shared each update.
+    pub devices: usize,
+    /// Threads that the run could use on the CPU.
+    pub threads: usize,
+    /// SHA-256 of `recipe.toml`.
+    pub recipe_sha256: String,
+    /// SHA-256 of the data.
+    pub data_sha256: String,
+    /// SHA-256 of the tokenizer, where there is one.
+    pub tokenizer_sha256: Option<String>,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// Updates of the whole run.
+    pub steps: usize,
+    /// How far it is.
+    pub status: RunStatus,
+    /// Updates done when this was written.
+    pub step: usize,
+    /// Seconds spent on them.
+    pub seconds: f64,
+    /// Seconds of these that were spent on scoring, since the run was last resumed.
+    pub scoring_seconds: f64,
+    /// The steps from which it was resumed.
+    pub resumed: Vec<usize>,
+    /// What it failed of.
+    pub error: Option<String>,
+}
+
+impl RunInfo {
+    /// The version of the format that is written.
+    pub const FORMAT: u32 = 1;
+
+    /// Reads `run.json` in the folder of a run.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it is missing or is none.
+    pub fn read(folder: &Path) -> Result<Self, TrainError> {
+        let path = folder.join(names::INFO);
+        let content = std::fs::read(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => TrainError::folder(
+                folder,
+                format!(
+                    "not the folder of a run, it has no {}: name one that `wqk train` has written",
+                    names::INFO
+                ),
+            ),
+            _ => TrainError::unreadable(&path, source),
+        })?;
+        let info: Self = serde_json::from_slice(&content)
+            .map_err(|error| TrainError::folder(&path, format!("not the description of a run: {error}")))?;
+        if info.format != Self::FORMAT {
+            let problem = format!("format {}, but this program reads {}", info.format, Self::FORMAT);
+            return Err(TrainError::folder(&path, problem));
+        }
+        Ok(info)
+    }
+
+    /// Writes `run.json`, whole or not at all.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where the disk refuses.
+    pub fn write(&self, folder: &Path) -> Result<(), TrainError> {
+        let path = folder.join(names::INFO);
+        let json = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
+        json.and_then(|json| replace(&path, &json))
+            .map_err(|source| TrainError::unwritable(&path, source))
+    }
+}

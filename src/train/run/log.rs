@@ -1,0 +1,272 @@
+//! The logs of a run, row by row as it goes, and their resumption.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use burn::module::AutodiffModule;
+use burn::tensor::backend::AutodiffBackend;
+use serde::{Deserialize, Serialize};
+
+use super::names;
+use crate::attention::HasAttention;
+use crate::train::config::TrainError;
+use crate::train::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
+
+/// Writes every event of a run to disk, and scores the layers on the way.
+///
+/// The files are those of the [folder of a run](super). They are flushed at each scoring and each evaluation, so
+/// that what a killed run leaves is whole lines up to then.
+#[derive(Debug)]
+pub struct RunLog<B> {
+    steps: Table,
+    held_out: Table,
+    scores: Table,
+    events: Lines,
+    watch: ScoreWatch<B>,
+}
+
+impl<B: AutodiffBackend> RunLog<B> {
+    /// Opens new logs in `folder`, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] with the path that cannot be written, also where logs are there already: they
+    /// are never overwritten.
+    pub fn create(folder: &Path, watch: ScoreWatch<B>) -> Result<Self, TrainError> {
+        std::fs::create_dir_all(folder).map_err(|source| TrainError::unwritable(folder, source))?;
+        Self::open(folder, watch, &|path| File::create_new(path))
+    }
+
+    /// Opens logs where a run left them, and cuts off what came after `lengths`, which [`sync`](Self::sync) gave;
+    /// those that it does not name become empty.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] with the path that cannot be written, or that is shorter than it was.
+    pub fn resume(
+        folder: &Path,
+        lengths: &BTreeMap<String, u64>,
+        watch: ScoreWatch<B>,
+    ) -> Result<Self, TrainError> {
+        Self::open(folder, watch, &|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let length = lengths.get(name.as_ref()).copied().unwrap_or(0);
+            let mut file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(false)
+                .open(path)?;
+            let have = file.metadata()?.len();
+            if have < length {
+                return Err(std::io::Error::other(format!(
+                    "it has {have} bytes, but had {length} at the checkpoint"
+                )));
+            }
+            file.set_len(length)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        })
+    }
+
+    fn open(
+        folder: &Path,
+        watch: ScoreWatch<B>,
+        open: &dyn Fn(&Path) -> std::io::Result<File>,
+    ) -> Result<Self, TrainError> {
+        let table = |name: &str| Table::new(folder.join(name), open);
+        Ok(Self {
+            steps: table(names::STEPS)?,
+            held_out: table(names::HELD_OUT)?,
+            scores: table(names::SCORES)?,
+            events: Lines::new(folder.join(names::EVENTS), open)?,
+            watch,
+        })
+    }
+
+    /// The watcher that scores the layers.
+    pub fn scores(&self) -> &ScoreWatch<B> {
+        &self.watch
+    }
+
+    /// Writes everything out.
+    fn flush(&mut self) -> Result<(), TrainError> {
+        for table in [&mut self.steps, &mut self.held_out, &mut self.scores] {
+            table.flush()?;
+        }
+        self.events.flush()
+    }
+
+    /// Waits until the disk has everything, and returns how long each log is.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where the disk refuses.
+    pub fn sync(&mut self) -> Result<BTreeMap<String, u64>, TrainError> {
+        self.flush()?;
+        let tables = [&self.steps, &self.held_out, &self.scores];
+        let files = tables.map(|table| (&table.path, table.writer.get_ref()));
+        files
+            .into_iter()
+            .chain([(&self.events.path, self.events.writer.get_ref())])
+            .map(|(path, file)| {
+                let length = file
+                    .sync_all()
+                    .and_then(|()| file.metadata())
+                    .map(|meta| meta.len());
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                length
+                    .map(|length| (name, length))
+                    .map_err(|source| TrainError::unwritable(path, source))
+            })
+            .collect()
+    }
+}
+
+/// A line of `log.jsonl`.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Line<'a> {
+    Start { steps: usize },
+    Step(&'a StepRow),
+    Evaluated(&'a HeldOutRow),
+    Score(&'a ScoreRow),
+}
+
+/// A row of `scores.csv`: a layer, or one of its heads.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FlatScore {
+    pub step: usize,
+    pub layer: usize,
+    pub head: Option<usize>,
+    pub symmetry: Option<f64>,
+    pub directionality_excess: f64,
+    pub directionality_definition: f64,
+    pub gamma: f64,
+    pub d_model: usize,
+    pub n_heads: usize,
+    pub n_kv_heads: usize,
+    pub head_dim: usize,
+}
+
+impl FlatScore {
+    /// The layer, and then its heads.
+    fn rows(row: &ScoreRow) -> impl Iterator<Item = Self> + '_ {
+        let scores = &row.scores;
+        let layer = std::iter::once((None, scores.symmetry, scores.directionality));
+        let heads = scores.heads.iter().flatten().enumerate();
+        layer
+            .chain(heads.map(|(head, scores)| (Some(head), scores.symmetry, scores.directionality)))
+            .map(move |(head, symmetry, directionality)| Self {
+                step: row.step,
+                layer: row.layer,
+                head,
+                symmetry,
+                directionality_excess: directionality.excess,
+                directionality_definition: directionality.definition,
+                gamma: scores.gamma,
+                d_model: scores.d_model,
+                n_heads: scores.n_heads,
+                n_kv_heads: scores.n_kv_heads,
+                head_dim: scores.head_dim,
+            })
+    }
+}
+
+impl<B, M> Observer<M> for RunLog<B>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    M::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
+        match event {
+            Event::Start { steps, done: 0, .. } => self.events.write(&Line::Start { steps: *steps })?,
+            Event::Start { .. } => {}
+            Event::Step { row, .. } => {
+                self.steps.write(row)?;
+                self.events.write(&Line::Step(row))?;
+            }
+            Event::Evaluated { row } => {
+                self.held_out.write(row)?;
+                self.events.write(&Line::Evaluated(row))?;
+                self.flush()?;
+            }
+        }
+        let before = self.watch.rows().len();
+        self.watch.observe(event)?;
+        let new = &self.watch.rows()[before..];
+        for row in new {
+            for flat in FlatScore::rows(row) {
+                self.scores.write(&flat)?;
+            }
+            self.events.write(&Line::Score(row))?;
+        }
+        if new.is_empty() { Ok(()) } else { self.flush() }
+    }
+}
+
+/// A CSV file with its path, for errors.
+#[derive(Debug)]
+struct Table {
+    path: PathBuf,
+    writer: csv::Writer<File>,
+}
+
+impl Table {
+    fn new(path: PathBuf, open: &dyn Fn(&Path) -> std::io::Result<File>) -> Result<Self, TrainError> {
+        let failed = |source| TrainError::unwritable(&path, source);
+        let file = open(&path).map_err(failed)?;
+        let is_new = file.metadata().map_err(failed)?.len() == 0;
+        let writer = csv::WriterBuilder::new().has_headers(is_new).from_writer(file);
+        Ok(Self { path, writer })
+    }
+
+    fn write(&mut self, row: &impl Serialize) -> Result<(), TrainError> {
+        self.writer.serialize(row).map_err(|error| {
+            let source = match error.into_kind() {
+                csv::ErrorKind::Io(source) => source,
+                other => std::io::Error::other(format!("{other:?}")),
+            };
+            TrainError::unwritable(&self.path, source)
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), TrainError> {
+        self.writer
+            .flush()
+            .map_err(|source| TrainError::unwritable(&self.path, source))
+    }
+}
+
+/// A JSON-lines file with its path, for errors.
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    writer: BufWriter<File>,
+}
+
+impl Lines {
+    fn new(path: PathBuf, open: &dyn Fn(&Path) -> std::io::Result<File>) -> Result<Self, TrainError> {
+        let file = open(&path).map_err(|source| TrainError::unwritable(&path, source))?;
+        Ok(Self {
+            path,
+            writer: BufWriter::new(file),
+        })
+    }
+
+    fn write(&mut self, line: &Line<'_>) -> Result<(), TrainError> {
+        serde_json::to_writer(&mut self.writer, line)
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.writer.write_all(b"\n"))
+            .map_err(|source| TrainError::unwritable(&self.path, source))
+    }
+
+    fn flush(&mut self) -> Result<(), TrainError> {
+        self.writer
+            .flush()
+            .map_err(|source| TrainError::unwritable(&self.path, source))
+    }
+}

@@ -1,0 +1,39 @@
+//! The folder of a run: what is written while it trains, and read afterwards.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `recipe.toml` | the recipe of this run alone: all settings, one arm, its seed; it can be run again as it is |
+//! | `run.json` | [`RunInfo`]: program, backend, hashes of recipe, data and tokenizer, and how far the run is |
+//! | `steps.csv` | [`StepRow`](super::StepRow), one for each update |
+//! | `held_out.csv` | [`HeldOutRow`](super::HeldOutRow), one for each evaluation |
+//! | `scores.csv` | one row for each layer of each scoring, and, where asked for, for each of its heads |
+//! | `log.jsonl` | all of these in their order, one JSON object a line, told apart by `event` |
+//! | `tokenizer.json` | the tokenizer, where the run is on text |
+//! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser and state |
+//!
+//! In `scores.csv` the rows of a layer have no `head`; those of a head follow, counted from 0. `symmetry` is empty
+//! for a zero matrix. Times (`seconds`, `waited`) are all that differs between two runs of one recipe on one
+//! backend with the same number of threads.
+
+mod folder;
+mod info;
+mod log;
+mod writer;
+
+pub use folder::RunFolder;
+pub use info::{RunInfo, RunStatus};
+pub use log::RunLog;
+pub use writer::{NewRun, RunWriter, Stop};
+
+/// Names of the files in the folder of a run.
+pub(super) mod names {
+    pub const RECIPE: &str = "recipe.toml";
+    pub const INFO: &str = "run.json";
+    pub const STEPS: &str = "steps.csv";
+    pub const HELD_OUT: &str = "held_out.csv";
+    pub const SCORES: &str = "scores.csv";
+    pub const EVENTS: &str = "log.jsonl";
+    pub const TOKENIZER: &str = "tokenizer.json";
+    pub const CHECKPOINTS: &str = "checkpoints";
+    pub const LOCK: &str = ".lock";
+}

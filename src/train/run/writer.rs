@@ -1,0 +1,221 @@
+//! Writing the folder of a run while it trains.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::module::AutodiffModule;
+use burn::tensor::backend::AutodiffBackend;
+
+use super::info::{RunInfo, RunStatus};
+use super::log::RunLog;
+use super::names;
+use crate::attention::HasAttention;
+use crate::train::TrainError;
+use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints, folder_of, sync_folder};
+use crate::train::fit::Keeper;
+use crate::train::observer::{Event, Observer, ScoreWatch};
+use crate::train::state::TrainState;
+
+/// A wish to stop, which any thread may have and runs heed after their next update.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks all runs that hold this to stop.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked.
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What is written once, when the folder is made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRun<'a> {
+    /// `recipe.toml`.
+    pub recipe: &'a str,
+    /// `tokenizer.json`, where the run is on text.
+    pub tokenizer: Option<&'a str>,
+}
+
+/// The folder of a run, for writing: logs, scores, checkpoints, and how far it is.
+///
+/// Logs are on the disk before the checkpoint that counts on them. The folder is locked against a second writer
+/// for as long as this lives.
+#[derive(Debug)]
+pub struct RunWriter<B> {
+    folder: PathBuf,
+    info: RunInfo,
+    log: RunLog<B>,
+    checkpoints: Checkpoints,
+    stop: Stop,
+    _lock: File,
+}
+
+impl<B: AutodiffBackend> RunWriter<B> {
+    /// Makes the folder of a new run. It appears whole, with recipe and `run.json`.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it exists, [`TrainError::Log`] where it cannot be written.
+    pub fn create(
+        folder: &Path,
+        new: NewRun<'_>,
+        info: RunInfo,
+        config: CheckpointConfig,
+        watch: ScoreWatch<B>,
+        stop: &Stop,
+    ) -> Result<Self, TrainError> {
+        if folder.symlink_metadata().is_ok() {
+            return Err(TrainError::folder(
+                folder,
+                "it exists: go on with it by `--resume`, or name another folder",
+            ));
+        }
+        let failed = |source| TrainError::unwritable(folder, source);
+        let parent = folder_of(folder);
+        fs::create_dir_all(parent).map_err(failed)?;
+        let draft = tempfile::Builder::new()
+            .prefix(".draft-")
+            .tempdir_in(parent)
+            .map_err(failed)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(draft.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        }
+        fs::write(draft.path().join(names::RECIPE), new.recipe).map_err(failed)?;
+        if let Some(tokenizer) = new.tokenizer {
+            fs::write(draft.path().join(names::TOKENIZER), tokenizer).map_err(failed)?;
+        }
+        info.write(draft.path())?;
+        sync_folder(draft.path()).map_err(failed)?;
+        fs::rename(draft.keep(), folder).map_err(failed)?;
+        sync_folder(parent).map_err(failed)?;
+
+        let lock = lock(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            info,
+            log: RunLog::create(folder, watch)?,
+            checkpoints: Checkpoints::new(folder.join(names::CHECKPOINTS), config),
+            stop: stop.clone(),
+            _lock: lock,
+        })
+    }
+
+    /// Opens the folder of a run to go on with it, and cuts its logs back to the latest checkpoint, which is
+    /// returned; without one the run begins anew.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where another process is at it, [`TrainError::Checkpoint`] where the checkpoint is
+    /// damaged, [`TrainError::Log`] where the folder cannot be written.
+    pub fn resume(
+        folder: &Path,
+        mut info: RunInfo,
+        config: CheckpointConfig,
+        watch: ScoreWatch<B>,
+        stop: &Stop,
+    ) -> Result<(Self, Option<Checkpoint>), TrainError> {
+        let lock = lock(folder)?;
+        let checkpoints = Checkpoints::new(folder.join(names::CHECKPOINTS), config);
+        let latest = checkpoints.latest()?;
+        checkpoints.remove_drafts()?;
+        let logs = latest.as_ref().map(|latest| latest.info().logs.clone());
+        let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
+        let step = latest.as_ref().map_or(0, |latest| latest.info().step);
+        info.resumed.push(step);
+        info.status = RunStatus::Running;
+        info.error = None;
+        info.write(folder)?;
+        let writer = Self {
+            folder: folder.to_owned(),
+            info,
+            log,
+            checkpoints,
+            stop: stop.clone(),
+            _lock: lock,
+        };
+        Ok((writer, latest))
+    }
+
+    /// The watcher that scores the layers.
+    pub fn scores(&self) -> &ScoreWatch<B> {
+        self.log.scores()
+    }
+
+    /// What `run.json` says.
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// Writes down how the run ended.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where `run.json` cannot be written.
+    pub fn finish(&mut self, error: Option<&TrainError>) -> Result<(), TrainError> {
+        self.info.scoring_seconds = self.scores().spent().as_secs_f64();
+        self.info.status = match error {
+            None => RunStatus::Finished,
+            Some(TrainError::Stopped { .. }) => RunStatus::Stopped,
+            Some(_) => RunStatus::Failed,
+        };
+        self.info.error = match error {
+            None | Some(TrainError::Stopped { .. }) => None,
+            Some(error) => Some(error.to_string()),
+        };
+        self.info.write(&self.folder)
+    }
+}
+
+fn lock(folder: &Path) -> Result<File, TrainError> {
+    let path = folder.join(names::LOCK);
+    let file = File::create(&path).map_err(|source| TrainError::unwritable(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(TrainError::folder(
+            folder,
+            "another process is training in it: wait for it, or stop it",
+        )),
+        // A file system without locks: nothing to be had.
+        Err(TryLockError::Error(_)) => Ok(file),
+    }
+}
+
+impl<B, M> Observer<M> for RunWriter<B>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    M::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
+        self.log.observe(event)
+    }
+}
+
+impl<B, M> Keeper<B, M> for RunWriter<B>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    M::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn keep(&mut self, state: &TrainState<B, M>, improved: bool) -> Result<(), TrainError> {
+        let stop = self.stop.is_asked() && state.step < self.info.steps;
+        self.info.step = state.step;
+        self.info.seconds = state.seconds;
+        if stop || self.checkpoints.is_due(state, self.info.steps, improved) {
+            let logs = self.log.sync()?;
+            self.checkpoints.save(state, logs)?;
+            self.info.scoring_seconds = self.scores().spent().as_secs_f64();
+            self.info.write(&self.folder)?;
+        }
+        if stop {
+            return Err(TrainError::Stopped { step: state.step });
+        }
+        Ok(())
+    }
+}
