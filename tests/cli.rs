@@ -1,5 +1,8 @@
 //! The `wqk` command as a user meets it: help, formats, outputs, and errors.
 
+#[path = "cli/train.rs"]
+mod train;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

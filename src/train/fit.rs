@@ -28,16 +28,17 @@ pub trait Keeper<B: AutodiffBackend, M: AutodiffModule<B>>: Observer<M> {
     fn keep(&mut self, state: &TrainState<B, M>, improved: bool) -> Result<(), TrainError>;
 }
 
-/// Keeps nothing.
-struct Nowhere;
+/// A [`Keeper`] that keeps nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeepNothing;
 
-impl<M> Observer<M> for Nowhere {
+impl<M> Observer<M> for KeepNothing {
     fn observe(&mut self, _event: &Event<'_, M>) -> Result<(), TrainError> {
         Ok(())
     }
 }
 
-impl<B: AutodiffBackend, M: AutodiffModule<B>> Keeper<B, M> for Nowhere {
+impl<B: AutodiffBackend, M: AutodiffModule<B>> Keeper<B, M> for KeepNothing {
     fn keep(&mut self, _state: &TrainState<B, M>, _improved: bool) -> Result<(), TrainError> {
         Ok(())
     }
@@ -63,7 +64,7 @@ where
     T: Task<B>,
 {
     let state = TrainState::new(model, config);
-    fit_from(state, task, config, &[], &mut Nowhere, observers).map(|state| state.model)
+    fit_from(state, task, config, &[], &mut KeepNothing, observers).map(|state| state.model)
 }
 
 /// Trains from any state, such as that of a checkpoint, to the end of the run, as [`fit`] does.

@@ -28,7 +28,7 @@ pub use clip::{clip_global_norm, global_norm};
 pub use config::{TrainConfig, TrainError};
 pub use devices::Devices;
 pub use experiment::{Arm, Experiment, Run, RunEvent, in_pool, side_by_side};
-pub use fit::{Keeper, fit, fit_from};
+pub use fit::{KeepNothing, Keeper, fit, fit_from};
 pub use launch::{Launch, TextInput};
 pub use observer::{Evaluation, Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
 pub use optimiser::{AdamWByRank, adamw};

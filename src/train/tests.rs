@@ -402,3 +402,138 @@ fn clipping_scales_all_gradients_by_one_factor() {
         .unwrap();
     assert!((weight[0] - 0.6).abs() < 1e-6 && weight[1] == 0.0);
 }
+
+/// The same global batch on one device, and spread over several: parts are added in the same order, so that the
+/// runs agree to the last bit.
+#[test]
+fn several_devices_are_one_with_the_same_global_batch() {
+    let (train, held_out, vocabulary) = (text(40), text(3), vocabulary());
+    let config = TrainConfig {
+        batch_size: 2,
+        accumulation: 4,
+        ..settings()
+    };
+    let device = Default::default();
+    let run = |others: usize| {
+        let data = TextData {
+            train: &train,
+            held_out: &held_out,
+            vocabulary: &vocabulary,
+        };
+        let model = self::model().with_dropout(0.1).with_attention_dropout(0.1);
+        let task = TextTask::<B>::new(ObjectiveMode::masked(0.3).unwrap(), data, &config).unwrap();
+        let state = TrainState::new(model.init(1, &device).unwrap(), &config);
+        let mut keep = Keep::default();
+        let others = vec![device; others];
+        fit_from(state, &task, &config, &others, &mut KeepNothing, &mut [&mut keep]).unwrap();
+        keep
+    };
+    let one = run(0);
+    // As many as the parts, fewer, and a number that does not divide them.
+    for others in [1, 2, 3] {
+        let several = run(others);
+        assert_eq!(one.losses, several.losses);
+        assert_eq!(embedding(&one), embedding(&several));
+    }
+}
+
+/// What a checkpoint holds is the whole state: a run that is loaded from one goes on as the one that wrote it.
+#[test]
+fn a_state_from_a_checkpoint_goes_on_alike() {
+    let (train, held_out, vocabulary) = (text(40), text(3), vocabulary());
+    let data = TextData {
+        train: &train,
+        held_out: &held_out,
+        vocabulary: &vocabulary,
+    };
+    let (config, device) = (settings(), Default::default());
+    let task = TextTask::<B>::new(ObjectiveMode::masked(0.3).unwrap(), data, &config).unwrap();
+    let fresh = |seed| TrainState::<B, _>::new(model().init(seed, &device).unwrap(), &config);
+    let folder = tempfile::tempdir().unwrap();
+    let keep_all = CheckpointConfig {
+        every: 1,
+        keep_last: 100,
+        keep_best: false,
+    };
+    let checkpoints = Checkpoints::new(folder.path(), keep_all);
+
+    struct Save<'a>(&'a Checkpoints);
+    impl Observer<TextTransformer<B>> for Save<'_> {
+        fn observe(&mut self, _event: &Event<'_, TextTransformer<B>>) -> Result<(), TrainError> {
+            Ok(())
+        }
+    }
+    impl Keeper<B, TextTransformer<B>> for Save<'_> {
+        fn keep(
+            &mut self,
+            state: &TrainState<B, TextTransformer<B>>,
+            _improved: bool,
+        ) -> Result<(), TrainError> {
+            self.0.save(state, [("log".to_owned(), state.step as u64)].into())
+        }
+    }
+    let end = fit_from(fresh(1), &task, &config, &[], &mut Save(&checkpoints), &mut []).unwrap();
+    assert_eq!(checkpoints.steps().unwrap(), [1, 2, 3, 4, 5, 6]);
+
+    let third = Checkpoint::open(&checkpoints.path(3)).unwrap();
+    assert_eq!((third.info().step, third.info().logs["log"]), (3, 3));
+    // Of other weights: all of them are in the checkpoint.
+    let state = third.restore(fresh(2)).unwrap();
+    let resumed = fit_from(state, &task, &config, &[], &mut KeepNothing, &mut []).unwrap();
+    let weights = |state: &TrainState<B, TextTransformer<B>>| {
+        let of = |t: Tensor<B, 2>| t.into_data().to_vec::<f32>().unwrap();
+        (
+            of(state.model.tokens.weight.val()),
+            of(state.model.blocks[1].attention.key.weight.val()),
+        )
+    };
+    assert_eq!(weights(&end), weights(&resumed));
+    assert_eq!((resumed.step, resumed.best.map(|best| best.step)), (6, Some(6)));
+
+    // A model of another width is refused, by the name of what does not fit.
+    let wide = TextTransformerConfig::new(25, 32, 2, 2).with_max_positions(N);
+    let error = third
+        .model::<B, _>(wide.init(1, &device).unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("tokens.weight") && error.contains("[25, 32]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_last_and_the_best_checkpoints_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = CheckpointConfig {
+        every: 2,
+        keep_last: 2,
+        keep_best: true,
+    };
+    let checkpoints = Checkpoints::new(folder.path(), config);
+    let device = Default::default();
+    let mut state = TrainState::<B, _>::new(model().init(1, &device).unwrap(), &settings());
+    for (step, loss) in [(1, 3.0), (2, 1.0), (3, 2.0), (4, 2.0), (6, 2.0), (8, 1.5)] {
+        state.step = step;
+        let improved = state.improved(loss);
+        assert_eq!(improved, step < 3);
+        if checkpoints.is_due(&state, 8, improved) {
+            checkpoints.save(&state, Default::default()).unwrap();
+        }
+    }
+    assert_eq!(checkpoints.steps().unwrap(), [2, 6, 8]);
+    // What was never finished is no checkpoint, and is cleared away.
+    std::fs::create_dir(folder.path().join(".draft-x")).unwrap();
+    assert_eq!(checkpoints.latest().unwrap().unwrap().info().step, 8);
+    checkpoints.remove_drafts().unwrap();
+    assert!(!folder.path().join(".draft-x").exists());
+    // A file that is cut off is told from one that is whole.
+    let file = checkpoints.path(8).join("optimiser.safetensors");
+    let content = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &content[..content.len() - 4]).unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(
+        error.contains("optimiser.safetensors") && error.contains("step-000000006"),
+        "{error}"
+    );
+}

@@ -199,7 +199,7 @@ fn what_is_wrong_is_named_with_file_and_field() {
             with("[tokenizer]\nkind = \"characters\"", ""),
             ["tokenizer", "needs it"],
         ),
-        (with("[train]", "[train"), ["line 18", "not TOML"]),
+        (with("[train]", "[train"), ["line 17", "not TOML"]),
     ] {
         let error = runs(&text, &Options::default()).unwrap_err().to_string();
         assert!(error.contains("recipe.toml") && !error.contains('\n'), "{error}");
@@ -245,4 +245,73 @@ fn recipes_that_differ_name_the_field() {
         (field.as_str(), one.as_str(), other.as_str()),
         ("seeds", "[3]", "[4]")
     );
+}
+
+/// Every recipe that comes with the library, whole and small, and the hyper-parameters of the structure paper
+/// (appendix, training settings and tables of configurations).
+#[test]
+fn the_papers_recipes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = entry.unwrap().path();
+        if file.is_dir() {
+            continue;
+        }
+        seen += 1;
+        for small in [false, true] {
+            let options = Options {
+                small,
+                ..Options::default()
+            };
+            let runs = RecipeFile::load(&file, &options).unwrap().runs().unwrap();
+            assert!(!runs.is_empty());
+            for run in runs {
+                let (section, is_text) = (&run.train, run.data.is_text());
+                if small || !is_text {
+                    continue;
+                }
+                let config = section.config(1_000_000, run.seed);
+                let want = crate::train::TrainConfig {
+                    seed: run.seed,
+                    eval_every: 1000,
+                    ..crate::train::TrainConfig::default()
+                };
+                assert_eq!(config, want, "{}", file.display());
+                assert_eq!(run.data.length(), Some(512));
+            }
+        }
+    }
+    assert_eq!(seen, 9);
+}
+
+#[test]
+fn the_papers_arms() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/mini-wikipedia.toml");
+    let runs = RecipeFile::load(&file, &Options::default())
+        .unwrap()
+        .runs()
+        .unwrap();
+    let names: Vec<&str> = runs.iter().step_by(3).map(|run| run.name.as_str()).collect();
+    let inits = ["independent", "symmetric", "control"];
+    let want: Vec<String> = ["encoder", "decoder"]
+        .iter()
+        .flat_map(|side| inits.map(|init| format!("{side}-{init}")))
+        .collect();
+    assert_eq!(names, want);
+    for run in &runs {
+        let masked = ObjectiveMode::masked(0.15).unwrap();
+        let objective = if run.name.starts_with("encoder") {
+            masked
+        } else {
+            ObjectiveMode::Autoregressive
+        };
+        assert_eq!(run.objective, Some(objective));
+        let init = match run.name.rsplit_once('-').unwrap().1 {
+            "independent" => AttentionInit::default(),
+            "symmetric" => crate::attention::SymmetricInit::tied().into(),
+            _ => crate::attention::ControlInit::new().into(),
+        };
+        assert_eq!(run.init, init);
+    }
 }

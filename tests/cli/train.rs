@@ -1,0 +1,410 @@
+//! `wqk train` as a user meets it: killed, interrupted, resumed, on folders that refuse to be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use wqk::random;
+use wqk::train::{RunFolder, RunStatus};
+
+const STEPS: usize = 60;
+
+/// Folders of a test: text, and a recipe on it with dropout, accumulation and everything that is logged.
+struct Place {
+    folder: tempfile::TempDir,
+    recipe: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("text.txt");
+        let words = [
+            "attention",
+            "compares",
+            "tokens",
+            "through",
+            "one",
+            "matrix",
+            "a",
+            "layer",
+        ];
+        // Words in an order that does not repeat soon.
+        let line = |i: usize| {
+            (0..12)
+                .map(|j| words[(i * i + 3 * j * (i + 1)) % 8])
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        fs::write(&text, (0..150).map(line).collect::<Vec<_>>().join("\n\n")).unwrap();
+        let recipe = folder.path().join("recipe.toml");
+        let content = format!(
+            r#"
+            name = "tiny"
+            seeds = [5]
+            model = {{ kind = "text", d_model = 16, n_layers = 2, n_heads = 2, max_positions = 32 }}
+            objective = {{ kind = "masked", rate = 0.15 }}
+            data = {{ kind = "text", paths = ["{}"], length = 32, held_out = 0.05 }}
+            tokenizer = {{ kind = "characters" }}
+            score = {{ every = 5, heads = true }}
+            checkpoint = {{ every = 7, keep_last = 2, keep_best = true }}
+            [train]
+            steps = {STEPS}
+            batch_size = 4
+            accumulation = 2
+            learning_rate = 1e-3
+            warmup_steps = 5
+            eval_every = 10
+            "#,
+            text.display()
+        );
+        fs::write(&recipe, content).unwrap();
+        Self { folder, recipe }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `wqk train RECIPE --resume OUT`, which begins what is missing.
+    fn go_on(&self, out: &Path, backend: &str) -> Command {
+        let mut command = train();
+        command
+            .arg(&self.recipe)
+            .arg("--resume")
+            .arg(out)
+            .args(["--backend", backend]);
+        command
+    }
+}
+
+fn train() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("wqk"));
+    // One thread: two of a backend's own may add up in another order.
+    command.args(["train", "--threads", "1", "--quiet"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command to its end, which must be this exit code, and returns what it said on standard error.
+fn ends(mut command: Command, code: i32) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// The one line of an error.
+fn refused(command: Command) -> String {
+    let said = ends(command, 1);
+    assert!(
+        said.starts_with("wqk: error: ") && said.trim_end().lines().count() == 1,
+        "{said}"
+    );
+    said
+}
+
+/// The content of a log without its times.
+fn timeless(run: &Path) -> [String; 4] {
+    let text = |name: &str| fs::read_to_string(run.join(name)).unwrap();
+    let steps: String = text("steps.csv")
+        .lines()
+        .map(|line| line.rsplitn(3, ',').last().unwrap().to_owned() + "\n")
+        .collect();
+    let events: String = text("log.jsonl")
+        .lines()
+        .map(|line| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            for time in ["seconds", "waited"] {
+                event.as_object_mut().unwrap().shift_remove(time);
+            }
+            event.to_string() + "\n"
+        })
+        .collect();
+    [steps, text("held_out.csv"), text("scores.csv"), events]
+}
+
+/// Two runs are the same: their logs but for the times, and their last checkpoints to the byte.
+fn assert_same(a: &Path, b: &Path) {
+    assert_eq!(timeless(a), timeless(b));
+    let last = |run: &Path| {
+        RunFolder::open(run)
+            .unwrap()
+            .checkpoint(None)
+            .unwrap()
+            .path()
+            .to_owned()
+    };
+    let (a, b) = (last(a), last(b));
+    for file in ["model.safetensors", "optimiser.safetensors"] {
+        assert!(
+            fs::read(a.join(file)).unwrap() == fs::read(b.join(file)).unwrap(),
+            "{file} differs"
+        );
+    }
+}
+
+/// A run that is killed by signal 9 again and again, at random moments, ends as one that never was.
+#[cfg(unix)]
+fn survives_being_killed(backend: &str) {
+    use rand::RngExt as _;
+    let place = Place::new();
+    let whole = place.path("whole");
+    let begin = Instant::now();
+    ends(place.go_on(&whole, backend), 0);
+    let time = begin.elapsed();
+
+    let killed = place.path("killed");
+    let mut rng = random::stream(0, ["moments to kill at"]);
+    let mut kills = 0;
+    for _ in 0..8 {
+        let mut child = place.go_on(&killed, backend).spawn().unwrap();
+        std::thread::sleep(time.mul_f64(rng.random_range(0.1..0.9)));
+        match child.try_wait().unwrap() {
+            Some(_) => break,
+            None => child.kill().unwrap(),
+        }
+        child.wait().unwrap();
+        kills += 1;
+    }
+    ends(place.go_on(&killed, backend), 0);
+    assert!(kills >= 2, "the run was over before it could be killed");
+
+    let (whole, killed) = (whole.join("tiny-seed5"), killed.join("tiny-seed5"));
+    assert_same(&whole, &killed);
+    let folder = RunFolder::open(&killed).unwrap();
+    assert_eq!(
+        (folder.info().status, folder.info().step),
+        (RunStatus::Finished, STEPS)
+    );
+    // The last two and the best are left, and nothing half-written.
+    let left = fs::read_dir(killed.join("checkpoints")).unwrap().count();
+    assert!((2..=3).contains(&left), "{left} checkpoints");
+    let run = folder.read().unwrap();
+    assert_eq!(
+        run.steps.iter().map(|row| row.step).collect::<Vec<_>>(),
+        (1..=STEPS).collect::<Vec<_>>()
+    );
+    assert_eq!(run.held_out.len(), STEPS / 10);
+    assert_eq!(run.scores.len(), 2 * (1 + STEPS / 5));
+    assert_eq!(run.scores[0].scores.heads.as_ref().unwrap().len(), 2);
+}
+
+#[cfg(all(unix, feature = "flex"))]
+#[test]
+fn survives_being_killed_on_flex() {
+    survives_being_killed("flex");
+}
+
+#[cfg(all(unix, feature = "ndarray"))]
+#[test]
+fn survives_being_killed_on_ndarray() {
+    survives_being_killed("ndarray");
+}
+
+#[cfg(all(unix, feature = "tch"))]
+#[test]
+fn survives_being_killed_on_tch() {
+    survives_being_killed("tch");
+}
+
+/// A run of many more updates, stopped by the signal that Ctrl-C sends once it has done some.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_a_checkpoint() {
+    let place = Place::new();
+    let out = place.path("out");
+    let mut command = train();
+    command
+        .arg(&place.recipe)
+        .arg("--out")
+        .arg(&out)
+        .args(["--set", "train.steps=1000000"]);
+    let mut child = command.spawn().unwrap();
+    let run = out.join("tiny-seed5");
+    wait_for(|| fs::metadata(run.join("steps.csv")).is_ok_and(|meta| meta.len() > 0));
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    wait_for(|| child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let folder = RunFolder::open(&run).unwrap();
+    assert_eq!(folder.info().status, RunStatus::Stopped);
+    let checkpoint = folder.checkpoint(None).unwrap();
+    assert_eq!(checkpoint.info().step, folder.info().step);
+    assert_eq!(folder.steps().unwrap().len(), folder.info().step);
+}
+
+#[cfg(unix)]
+fn wait_for(mut what: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !what() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "nothing happened for a minute"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_differs_or_is_damaged_is_not_resumed() {
+    let place = Place::new();
+    let out = place.path("out");
+    ends(place.go_on(&out, "flex"), 0);
+    let run = out.join("tiny-seed5");
+
+    // Finished: nothing is done, and another run is not begun over it.
+    ends(place.go_on(&out, "flex"), 0);
+    let mut again = train();
+    again.arg(&place.recipe).arg("--out").arg(&out);
+    assert!(refused(again).contains("--resume"));
+
+    let mut other = place.go_on(&out, "flex");
+    other.args(["--set", "train.learning_rate=2e-3"]);
+    let error = refused(other);
+    assert!(
+        error.contains("train.learning_rate = 0.001") && error.contains("0.002"),
+        "{error}"
+    );
+
+    // As if it had been stopped: now it would go on.
+    let info = run.join("run.json");
+    let text = fs::read_to_string(&info)
+        .unwrap()
+        .replace("\"finished\"", "\"stopped\"");
+    fs::write(&info, text).unwrap();
+    let folder = RunFolder::open(&run).unwrap();
+    let last = folder.checkpoint(None).unwrap().path().to_owned();
+    let steps = folder.checkpoints().steps().unwrap();
+    let before = folder.checkpoints().path(steps[steps.len() - 2]);
+    let weights = last.join("model.safetensors");
+    let mut content = fs::read(&weights).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    fs::write(&weights, content).unwrap();
+    let resume = || {
+        let mut command = train();
+        command.arg("--resume").arg(&run);
+        command
+    };
+    let error = refused(resume());
+    for said in ["step-000000060", "model.safetensors", before.to_str().unwrap()] {
+        assert!(error.contains(said), "{said} in: {error}");
+    }
+    // What the error says helps.
+    fs::remove_dir_all(&last).unwrap();
+    ends(resume(), 0);
+    assert_eq!(RunFolder::open(&run).unwrap().steps().unwrap().len(), STEPS);
+
+    let empty = place.path("empty");
+    fs::create_dir(&empty).unwrap();
+    let mut command = train();
+    command.arg("--resume").arg(&empty);
+    assert!(refused(command).contains("wqk train"));
+}
+
+/// A folder that becomes read-only while the run goes on: one line, and what was there can be resumed.
+#[cfg(unix)]
+#[test]
+fn a_read_only_folder_stops_the_run_and_leaves_its_checkpoints() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let place = Place::new();
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let out = place.path("out");
+    fs::create_dir(&out).unwrap();
+    // Permissions do not bind root: as root, the run is somebody else's.
+    let is_root = chown(&out, Some(NOBODY), Some(NOBODY)).is_ok();
+    mode(place.folder.path(), 0o755);
+    let program = place.path("wqk");
+    let built = assert_cmd::cargo::cargo_bin("wqk");
+    if fs::hard_link(&built, &program).is_err() {
+        fs::copy(&built, &program).unwrap();
+    }
+    let spawn = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command
+            .args(["train", "--threads", "1", "--quiet"])
+            .arg(&place.recipe)
+            .args(args);
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+            .current_dir(place.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let long = ["--set", "train.steps=1000000", "--resume", "out"];
+    let child = spawn(&long);
+    let checkpoints = out.join("tiny-seed5/checkpoints");
+    wait_for(|| checkpoints.join("step-000000014").exists());
+    mode(&checkpoints, 0o555);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("cannot write") && said.contains("checkpoints") && said.lines().count() == 1,
+        "{said}"
+    );
+    let folder = RunFolder::open(out.join("tiny-seed5")).unwrap();
+    assert_eq!(folder.info().status, RunStatus::Failed);
+    let last = folder.checkpoint(None).unwrap().info().step;
+    assert!(last >= 14);
+
+    mode(&checkpoints, 0o755);
+    let mut child = spawn(&long);
+    wait_for(|| checkpoints.join(format!("step-{:09}", last + 14)).exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn several_arms_and_seeds_side_by_side() {
+    let place = Place::new();
+    let mut text = fs::read_to_string(&place.recipe)
+        .unwrap()
+        .replace("seeds = [5]", "seeds = [5, 6]");
+    text.push_str(
+        "\n[[arms]]\nname = 'encoder'\n[[arms]]\nname = 'decoder'\nobjective = { kind = 'autoregressive' }\n",
+    );
+    fs::write(&place.recipe, text).unwrap();
+    let run = |out: &str, jobs: &str| {
+        let out = place.path(out);
+        let mut command = train();
+        command
+            .arg(&place.recipe)
+            .arg("--out")
+            .arg(&out)
+            .args(["--jobs", jobs, "--set", "train.steps=12"]);
+        ends(command, 0);
+        out
+    };
+    let (one, two) = (run("one", "1"), run("two", "2"));
+    let names = ["decoder-seed5", "decoder-seed6", "encoder-seed5", "encoder-seed6"];
+    let found: Vec<String> = RunFolder::find(&two)
+        .unwrap()
+        .iter()
+        .map(|folder| folder.path().file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(found, names);
+    for name in names {
+        assert_same(&one.join(name), &two.join(name));
+    }
+    // What is in the folder of a run is a recipe that runs.
+    let mut command = train();
+    let again = place.path("again");
+    command
+        .arg(two.join("decoder-seed6/recipe.toml"))
+        .arg("--out")
+        .arg(&again);
+    ends(command, 0);
+    assert_same(&again.join("decoder-seed6"), &one.join("decoder-seed6"));
+}
