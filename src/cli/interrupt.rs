@@ -11,9 +11,10 @@ fn stop() -> MutexGuard<'static, Option<Stop>> {
     STOP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on the next signal asks runs to stop; the one after it ends the program.
+/// As [`clean_up`], but the first signal asks runs to stop, and only the next one ends the program.
 pub(super) fn ask_first(runs: &Stop) {
     *stop() = Some(runs.clone());
+    clean_up();
 }
 
 /// From now on SIGINT and SIGTERM remove unfinished files and end the program with the code that shells give it,
