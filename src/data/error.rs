@@ -139,6 +139,17 @@ pub enum DataError {
         /// What was read and passed over.
         pages: String,
     },
+    /// A token cache that cannot be made or read.
+    #[error(
+        "{path}: the token cache cannot be used ({source}): check the free space and the permissions, or name another folder for caches",
+        path = .path.display()
+    )]
+    Cache {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A tokenizer file that cannot be used.
     #[error("{path}: not a usable tokenizer ({message}): give a tokenizer.json or a vocab.txt", path = .path.display())]
     Tokenizer {
@@ -197,6 +208,13 @@ pub enum DataError {
 }
 
 impl DataError {
+    pub(super) fn cache(path: &Path, source: io::Error) -> Self {
+        Self::Cache {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// What the system says of a path, told apart where the remedy differs.
     pub(super) fn io(path: &Path, source: io::Error, wanted: &'static str) -> Self {
         if path.is_dir() {

@@ -21,6 +21,7 @@
 
 mod batches;
 pub mod bundled;
+mod cache;
 mod corpus;
 mod csv;
 mod document;
@@ -42,6 +43,7 @@ pub mod vision;
 mod wikitext;
 
 pub use batches::Batches;
+pub use cache::{CacheProgress, CacheState, Cached, CachedSequences, default_cache_folder};
 pub use corpus::{CorpusSpec, Format, OnBad};
 pub use document::Document;
 pub use documents::{Documents, sha256};

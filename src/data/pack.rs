@@ -7,6 +7,45 @@ use super::{DataError, Document, Sequences, Tokenizer};
 /// How many characters are gathered before they are tokenised together, on all threads.
 const CHUNK: usize = 4 << 20;
 
+/// The texts of documents in chunks of a few megabytes; an error comes after the chunk before it, and ends
+/// them.
+pub(super) fn chunks(
+    documents: impl IntoIterator<Item = Result<Document, DataError>>,
+) -> impl Iterator<Item = Result<Vec<String>, DataError>> {
+    let mut documents = documents.into_iter();
+    let mut failed = None;
+    std::iter::from_fn(move || {
+        if let Some(error) = failed.take() {
+            return Some(Err(error));
+        }
+        let (mut texts, mut size) = (Vec::new(), 0);
+        while size < CHUNK {
+            match documents.next() {
+                Some(Ok(document)) => {
+                    let text = document.with_title();
+                    size += text.len();
+                    texts.push(text);
+                }
+                Some(Err(error)) if texts.is_empty() => return Some(Err(error)),
+                Some(Err(error)) => {
+                    failed = Some(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        (!texts.is_empty()).then_some(Ok(texts))
+    })
+}
+
+/// The tokens of each text, on all threads.
+pub(super) fn encode(texts: Vec<String>, tokenizer: &Tokenizer) -> Result<Vec<Vec<u32>>, DataError> {
+    texts
+        .into_par_iter()
+        .map(|text| tokenizer.encode(&text))
+        .collect()
+}
+
 /// Sequences of one length, cut from the tokens of documents laid end to end, with no padding.
 ///
 /// A separator stands between documents where the vocabulary has one. What is left after the last full
@@ -36,30 +75,14 @@ impl Packed {
         }
         let separator = tokenizer.vocabulary().sep;
         let mut tokens = Vec::new();
-        let mut append = |texts: &mut Vec<String>| -> Result<(), DataError> {
-            let encoded: Vec<Vec<u32>> = texts
-                .par_drain(..)
-                .map(|text| tokenizer.encode(&text))
-                .collect::<Result<_, _>>()?;
-            for document in encoded {
+        for chunk in chunks(documents) {
+            for document in encode(chunk?, tokenizer)? {
                 if !tokens.is_empty() {
                     tokens.extend(separator);
                 }
                 tokens.extend(document);
             }
-            Ok(())
-        };
-        let (mut texts, mut size) = (Vec::new(), 0);
-        for document in documents {
-            let text = document?.with_title();
-            size += text.len();
-            texts.push(text);
-            if size >= CHUNK {
-                append(&mut texts)?;
-                size = 0;
-            }
         }
-        append(&mut texts)?;
         Self::from_tokens(tokens, n)
     }
 

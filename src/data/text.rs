@@ -93,7 +93,13 @@ impl Records for TextDocuments {
     fn document(&mut self) -> Result<Option<Document>, Fault> {
         let mut text = String::new();
         while text.len() < self.largest_part {
-            let Some((piece, ended)) = self.piece()? else {
+            let was_bad = self.bad;
+            let piece = match self.piece() {
+                // One document is one record, however much of it is no text.
+                Err(Fault::Records(..)) if was_bad => continue,
+                piece => piece?,
+            };
+            let Some((piece, ended)) = piece else {
                 self.bad = false;
                 break;
             };

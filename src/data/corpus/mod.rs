@@ -3,7 +3,7 @@
 mod files;
 mod format;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -75,7 +75,15 @@ impl CorpusSpec {
     /// # Errors
     /// [`DataError::NoFiles`] where a path or a glob leads to none.
     pub fn documents(&self, base: &Path) -> Result<Documents, DataError> {
-        Ok(Documents::of_files(self.clone(), files::resolve(self, base)?))
+        Ok(Documents::of_files(self.clone(), self.files(base)?))
+    }
+
+    /// The files of the corpus, in the order in which they are read.
+    ///
+    /// # Errors
+    /// [`DataError::NoFiles`] where a path or a glob leads to none.
+    pub fn files(&self, base: &Path) -> Result<Vec<PathBuf>, DataError> {
+        files::resolve(self, base)
     }
 
     /// Reads the corpus into memory, as sequences of `n` tokens, with what was read and passed over.

@@ -367,25 +367,80 @@ fn shared_dumps() {
     }
 }
 
-#[test]
-fn shared_bad_files() {
+/// Reads a broken file of the shared data twice: it must stop with an error that says `error`, and under
+/// `skip` give `documents` documents (0: an error that says it again) and count what it passed over.
+fn bad(name: &str, error: &str, documents: u64, bad_records: u64, bad_files: u64) {
     let Some(shared) = shared() else { return };
-    for (name, problem) in [
-        ("empty.txt", "no text in 0 bytes"),
-        ("whitespace-only.txt", "no text in 9 bytes"),
-        ("invalid-utf8.txt", "byte 10000 of the text: not UTF-8"),
-        ("nul-bytes.txt", "byte 3000 of the text: a NUL byte"),
-        ("truncated.jsonl.gz", "damaged gzip data"),
-        ("truncated.jsonl.zst", "damaged zstd data"),
-        ("not-a-parquet.parquet", ""),
-        ("truncated.parquet", "a Parquet file"),
-    ] {
-        let (_, error) = read_path(&shared.join("bad").join(name));
-        if !problem.is_empty() {
-            let error = error.unwrap_or_else(|| panic!("{name} was read"));
-            assert!(error.contains(problem), "{error}");
+    let folder = shared.join("bad");
+    let spec = |on_bad| CorpusSpec {
+        on_bad,
+        ..CorpusSpec::new([name])
+    };
+    let strict: Vec<_> = spec(OnBad::Error).documents(&folder).unwrap().collect();
+    let Some(Err(said)) = strict.last() else {
+        panic!("{name} was read as whole")
+    };
+    let said = said.to_string();
+    assert!(
+        said.contains(error) && said.contains(name) && !said.contains('\n'),
+        "{said}"
+    );
+
+    let mut skipping = spec(OnBad::Skip).documents(&folder).unwrap();
+    let read: Result<Vec<_>, _> = skipping.by_ref().collect();
+    let report = skipping.report();
+    assert_eq!(
+        (report.documents, report.bad_records, report.bad_files),
+        (documents, bad_records, bad_files),
+        "{report}"
+    );
+    assert!(report.reasons[0].contains(error), "{report}");
+    match read {
+        Ok(read) => assert_eq!(read.len() as u64, documents),
+        Err(said) => {
+            assert_eq!(documents, 0);
+            assert!(said.to_string().contains(error), "{said}");
         }
     }
+}
+
+/// One test for each broken file. The counts are those of Python's json and zlib and of pyarrow.
+macro_rules! bad_files {
+    ($($test:ident: $name:literal, $error:literal, $documents:literal, $records:literal, $files:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            bad($name, $error, $documents, $records, $files);
+        }
+    )*};
+}
+
+bad_files! {
+    bad_broken_line: "broken-line.jsonl", "line 5: not a JSON object", 9, 1, 0;
+    bad_corrupt_middle: "corrupt-middle.parquet", "damaged (", 234, 100, 0;
+    bad_empty_jsonl: "empty.jsonl", "no text in 0 bytes", 0, 0, 1;
+    bad_empty_gz: "empty.jsonl.gz", "no text in 0 bytes", 0, 0, 1;
+    bad_empty_parquet: "empty.parquet", "no text in 0 bytes", 0, 0, 1;
+    bad_empty_text: "empty.txt", "no text in 0 bytes", 0, 0, 1;
+    bad_plain_gz: "gz-extension-but-plain.jsonl.gz", "line 1: not a JSON object (EOF", 0, 1, 0;
+    bad_utf8: "invalid-utf8.txt", "byte 10000 of the text: not UTF-8", 0, 1, 0;
+    bad_array: "json-array.json", "is a JSON array", 0, 0, 1;
+    bad_fields: "missing-or-nonstring-text.jsonl", "line 4: no field `text`", 7, 3, 0;
+    bad_no_column: "no-text-column.parquet", "no column `text`", 0, 0, 1;
+    bad_no_parquet: "not-a-parquet.parquet", "not readable as Parquet", 0, 0, 1;
+    bad_nul: "nul-bytes.txt", "byte 3000 of the text: a NUL byte", 0, 1, 0;
+    bad_nulls: "null-text-rows.parquet", "the text is null", 15, 5, 0;
+    bad_integers: "text-is-int.parquet", "holds INT64, not strings", 0, 0, 1;
+    bad_cut_gz: "truncated.jsonl.gz", "damaged gzip data", 54, 0, 1;
+    bad_cut_zst: "truncated.jsonl.zst", "damaged zstd data", 30, 0, 1;
+    bad_cut_parquet: "truncated.parquet", "not readable as Parquet", 0, 0, 1;
+    bad_blank: "whitespace-only.txt", "no text in 9 bytes", 0, 0, 1;
+    bad_no_rows: "zero-rows.parquet", "a table of 0 rows", 0, 0, 1;
+}
+
+/// Files that look odd and are whole.
+#[test]
+fn shared_odd_files() {
+    let Some(shared) = shared() else { return };
     for (name, characters) in [
         ("bom-crlf.txt", 19_999),
         ("utf16.txt", 5_000),
@@ -396,23 +451,44 @@ fn shared_bad_files() {
         let sum: usize = documents.iter().map(|d| d.text.chars().count()).sum();
         assert!(sum.abs_diff(characters) <= 400, "{name}: {sum} characters");
     }
+    let (documents, error) = read_path(&shared.join("bad/no-final-newline-and-blank-lines.jsonl"));
+    assert_eq!((documents.len(), error), (3, None));
 }
 
-/// The plain-text sample holds the documents that `expected.json` counts, each after a line of title.
+/// Every sample gives the documents that `expected.json` counts, their texts to the last byte.
 #[test]
-fn shared_sample() {
+fn shared_samples() {
     let Some(shared) = shared() else { return };
-    let expected = fs::read_to_string(shared.join("samples/expected.json")).unwrap();
-    let expected: serde_json::Value = serde_json::from_str(&expected).unwrap();
-    let expected = &expected["wikipedia.txt"];
-    let (documents, error) = read_path(&shared.join("samples/wikipedia.txt"));
-    assert_eq!(error, None);
-    assert_eq!(documents.len() as u64, expected["docs"]);
-    let parted: Vec<(&str, &str)> = documents
-        .iter()
-        .map(|document| document.text.split_once('\n').unwrap())
-        .collect();
-    assert_eq!(parted[0].0, expected["first_title"]);
-    let characters: usize = parted.iter().map(|(_, text)| text.chars().count()).sum();
-    assert_eq!(characters as u64, expected["chars"]);
+    let folder = shared.join("samples");
+    let expected = fs::read_to_string(folder.join("expected.json")).unwrap();
+    let expected: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&expected).unwrap();
+    assert_eq!(expected.len(), 13);
+    for (name, expected) in expected {
+        let spec = CorpusSpec {
+            // Plain text has its titles in the text.
+            title: (!name.ends_with(".txt")).then(|| "title".to_owned()),
+            ..CorpusSpec::new([name.as_str()])
+        };
+        let documents: Vec<Document> = spec
+            .documents(&folder)
+            .and_then(Iterator::collect)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let parted: Vec<(&str, &str)> = documents
+            .iter()
+            .map(|document| match document.title.as_str() {
+                "" => document.text.split_once('\n').unwrap(),
+                title => (title, document.text.as_str()),
+            })
+            .collect();
+        assert_eq!(parted.len() as u64, expected["docs"], "{name}");
+        assert_eq!(parted[0].0, expected["first_title"], "{name}");
+        let characters: usize = parted.iter().map(|(_, text)| text.chars().count()).sum();
+        assert_eq!(characters as u64, expected["chars"], "{name}");
+        let texts: Vec<&str> = parted.iter().map(|(_, text)| *text).collect();
+        let digest = Sha256::digest(texts.join("\0"));
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest, expected["sha256_of_joined_text"], "{name}");
+    }
+    let shards = CorpusSpec::new(["shards/*.parquet"]).documents(&folder).unwrap();
+    assert_eq!(shards.count(), 334);
 }
