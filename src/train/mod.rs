@@ -31,7 +31,7 @@ pub use experiment::{Arm, Experiment, Run, RunEvent, in_pool, side_by_side};
 pub use fit::{KeepNothing, Keeper, fit, fit_from};
 pub use launch::{Launch, TextInput};
 pub use observer::{Evaluation, Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
-pub use optimiser::{AdamWByRank, adamw};
+pub use optimiser::{AdamWByRank, Moments, adamw};
 pub use recipe::{Recipe, RecipeFile};
 pub use run::{RunFolder, RunInfo, RunLog, RunStatus};
 pub use schedule::{Decay, Schedule};

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use burn::module::{AutodiffModule, ModuleVisitor, Param};
+use burn::optim::Optimizer;
 use burn::optim::adaptor::OptimizerAdaptor;
 use burn::optim::record::AdaptorRecord;
-use burn::optim::{AdamWState, AdaptiveMomentumState, Optimizer};
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{Tensor, TensorData};
 
 use super::weights::{Named, Path, fitting};
-use crate::train::optimiser::AdamWByRank;
+use crate::train::optimiser::{AdamWByRank, Moments};
 
 /// The optimiser of a run of models `M`.
 pub(in crate::train) type RunOptimiser<B, M> = OptimizerAdaptor<AdamWByRank, M, B>;
@@ -20,7 +20,7 @@ pub(in crate::train) type RunOptimiser<B, M> = OptimizerAdaptor<AdamWByRank, M, 
 type Records<B, M> = <RunOptimiser<B, M> as Optimizer<M, B>>::Record;
 
 const TIME: &str = "time";
-const MOMENTS: [&str; 2] = ["moment_1", "moment_2"];
+const SUMS: [&str; 2] = ["first", "second"];
 
 /// The moments of every parameter that has been updated, and how often it was.
 pub(super) fn moments<B: AutodiffBackend, M: AutodiffModule<B>>(
@@ -72,13 +72,12 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> ModuleVisitor<B> for Collect<B, M
         let Some(record) = self.records.remove(&param.id) else {
             return;
         };
-        let AdamWState { momentum } = record.into_state::<D>();
+        let Moments { time, first, second } = record.into_state::<D>();
         let name = self.path.name();
-        let time = TensorData::new(vec![momentum.time as i64], [1]);
+        let time = TensorData::new(vec![time as i64], [1]);
         self.tensors.push((format!("{name}.{TIME}"), time));
-        for (moment, tensor) in MOMENTS.iter().zip([momentum.moment_1, momentum.moment_2]) {
-            self.tensors
-                .push((format!("{name}.{moment}"), tensor.into_data()));
+        for (sum, tensor) in SUMS.iter().zip([first, second]) {
+            self.tensors.push((format!("{name}.{sum}"), tensor.into_data()));
         }
     }
 
@@ -104,26 +103,26 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Place<B, M> {
         name: &str,
         time: &TensorData,
         like: &Tensor<B::InnerBackend, D>,
-    ) -> Result<AdamWState<B::InnerBackend, D>, String> {
+    ) -> Result<Moments<B::InnerBackend, D>, String> {
         let time = time
             .iter::<i64>()
             .next()
             .and_then(|time| usize::try_from(time).ok());
         let time = time.ok_or_else(|| format!("'{name}.{TIME}' is no count"))?;
-        let mut moment = |moment: &str| {
-            let name = format!("{name}.{moment}");
+        let mut sum = |sum: &str| {
+            let name = format!("{name}.{sum}");
             let data = self
                 .tensors
                 .remove(&name)
                 .ok_or_else(|| format!("it lacks '{name}'"))?;
             Ok::<_, String>(Tensor::from_data(fitting(&name, data, like)?, &like.device()))
         };
-        let [first, second] = MOMENTS;
-        Ok(AdamWState::new(AdaptiveMomentumState::new(
+        let [first, second] = SUMS;
+        Ok(Moments {
             time,
-            moment(first)?,
-            moment(second)?,
-        )))
+            first: sum(first)?,
+            second: sum(second)?,
+        })
     }
 }
 
