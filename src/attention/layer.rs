@@ -197,6 +197,10 @@ pub struct SelfAttention<B: Backend> {
 pub struct AttentionOutput<B: Backend> {
     /// The output, `[batch, n, d_model]`.
     pub output: Tensor<B, 3>,
+    /// The queries with their bias, `[batch, n_heads, n, head_dim]`.
+    pub queries: Tensor<B, 4>,
+    /// The keys with their bias, `[batch, n_kv_heads, n, head_dim]`.
+    pub keys: Tensor<B, 4>,
     /// The raw scores `Â = Q Kᵀ`, without scale or mask, `[batch, n_heads, n, n]`.
     pub scores: Tensor<B, 4>,
     /// The weights after the softmax and before dropout, `[batch, n_heads, n, n]`.
@@ -274,12 +278,16 @@ impl<B: Backend> SelfAttention<B> {
         mask: Option<&AttentionMask<B>>,
         noise: Option<&Noise>,
     ) -> AttentionOutput<B> {
-        let scores = self.products(self.query.forward(x.clone()), self.key.forward(x.clone()));
+        let queries = self.split(self.query.forward(x.clone()), self.n_heads);
+        let keys = self.split(self.key.forward(x.clone()), self.n_kv_heads);
+        let scores = self.by_group(queries.clone(), keys.clone().swap_dims(2, 3));
         let tap = Tensor::zeros(scores.shape(), &scores.device()).require_grad();
         let logits = (scores.clone() + tap.clone()).mul_scalar(self.scale());
         let weights = self.weights(logits, mask);
         AttentionOutput {
             output: self.mix(weights.clone(), x, noise),
+            queries,
+            keys,
             scores,
             weights,
             tap,

@@ -31,6 +31,7 @@ mod has_attention;
 pub mod init;
 mod layer;
 mod mask;
+mod trace;
 
 pub use dropout::{Noise, dropout};
 pub use error::AttentionError;
@@ -38,3 +39,4 @@ pub use has_attention::{AttentionLayer, AttentionModule, HasAttention};
 pub use init::{AttentionInit, ControlInit, IndependentInit, MimeticInit, SymmetricInit};
 pub use layer::{AttentionOutput, SelfAttention, SelfAttentionConfig};
 pub use mask::AttentionMask;
+pub use trace::AttentionTrace;

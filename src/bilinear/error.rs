@@ -89,6 +89,48 @@ pub enum BilinearError {
         /// The width of a head.
         head_dim: usize,
     },
+    /// Tokens and gradients of raw scores that do not belong together.
+    #[error(
+        "x has shape {x:?} and the gradient of the raw scores {beta:?}: they must be [batch, n, d_model] and \
+         [batch, n_heads, n, n], none of them 0"
+    )]
+    Gradients {
+        /// The shape of the tokens.
+        x: [usize; 3],
+        /// The shape of the gradient.
+        beta: [usize; 4],
+    },
+    /// Tokens or gradients with a NaN or infinite entry.
+    #[error("{0} holds NaN or infinite entries, of which no gradient can be made: has the run diverged?")]
+    NotFiniteGradients(&'static str),
+    /// Queries and keys that are not those of the raw scores.
+    #[error(
+        "queries of shape {queries:?} and keys of {keys:?} do not fit a gradient of the raw scores of shape {beta:?}"
+    )]
+    Projected {
+        /// The shape of the queries.
+        queries: [usize; 4],
+        /// The shape of the keys.
+        keys: [usize; 4],
+        /// The shape of the gradient.
+        beta: [usize; 4],
+    },
+    /// A position that the batch does not have.
+    #[error("sequence and position {at:?} were asked for, of {of:?}")]
+    NoSuchPosition {
+        /// The indices asked for, from 0.
+        at: [usize; 2],
+        /// Sequences, and positions in each.
+        of: [usize; 2],
+    },
+    /// Forms of different shapes, of which there is no change from one to the other.
+    #[error("a form with factors of shape {before:?} cannot be compared with one of {after:?}")]
+    Change {
+        /// The shape of the one.
+        before: [usize; 2],
+        /// The shape of the other.
+        after: [usize; 2],
+    },
     /// A decomposition that did not converge.
     #[error("the {what} of a {size}x{size} matrix did not converge")]
     NoConvergence {

@@ -14,10 +14,10 @@ use super::{BilinearError, Directionality, Heads, Moments, Path};
 #[derive(Debug, Clone)]
 pub struct BilinearForm<B: Backend> {
     /// `W_qᵀ`, `[n_heads · head_dim, d_model]`: see [`kernel`].
-    q: Tensor<B, 2>,
+    pub(super) q: Tensor<B, 2>,
     /// `W_kᵀ`, `[n_kv_heads · head_dim, d_model]`.
-    k: Tensor<B, 2>,
-    heads: Heads,
+    pub(super) k: Tensor<B, 2>,
+    pub(super) heads: Heads,
 }
 
 impl<B: Backend> BilinearForm<B> {
@@ -257,7 +257,7 @@ impl<B: Backend> BilinearForm<B> {
     }
 
     /// The same form outside any autodiff graph: scores are read, not trained through.
-    fn detached(&self) -> Self {
+    pub(super) fn detached(&self) -> Self {
         Self {
             q: self.q.clone().detach(),
             k: self.k.clone().detach(),
@@ -267,7 +267,7 @@ impl<B: Backend> BilinearForm<B> {
 }
 
 /// Whether all entries are finite, in one reading pass: NaN and infinity survive any sum.
-fn is_finite<B: Backend>(x: &Tensor<B, 2>) -> bool {
+pub(super) fn is_finite<B: Backend, const D: usize>(x: &Tensor<B, D>) -> bool {
     let x = x.clone().detach();
     let sum = kernel::host(x.clone().sum())[0];
     // A sum of finite entries may overflow; then each entry has to be looked at.

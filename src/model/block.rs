@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
-use crate::attention::{AttentionMask, Noise, SelfAttention, SelfAttentionConfig, dropout};
+use crate::attention::{AttentionMask, AttentionTrace, Noise, SelfAttention, SelfAttentionConfig, dropout};
 use crate::random;
 
 /// The two layer norms of a block.
@@ -96,7 +96,36 @@ impl<B: Backend> Block<B> {
         noise: Option<&Noise>,
     ) -> Tensor<B, 3> {
         let weights_noise = noise.map(|n| n.at("attention weights"));
-        let attention = |x| self.attention.forward_with(x, mask, weights_noise.as_ref());
+        self.apply(x, noise, |x| {
+            self.attention.forward_with(x, mask, weights_noise.as_ref())
+        })
+    }
+
+    /// The same, and what went on in the attention of the block, which is called `module`.
+    pub fn forward_traced(
+        &self,
+        x: Tensor<B, 3>,
+        mask: Option<&AttentionMask<B>>,
+        noise: Option<&Noise>,
+        module: String,
+        traces: &mut Vec<AttentionTrace<B>>,
+    ) -> Tensor<B, 3> {
+        let weights_noise = noise.map(|n| n.at("attention weights"));
+        self.apply(x, noise, |x| {
+            let trace = self.attention.trace(module, x, mask, weights_noise.as_ref());
+            let output = trace.output.output.clone();
+            traces.push(trace);
+            output
+        })
+    }
+
+    /// Both branches, with the attention given.
+    fn apply(
+        &self,
+        x: Tensor<B, 3>,
+        noise: Option<&Noise>,
+        attention: impl FnOnce(Tensor<B, 3>) -> Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
         let x = self.branch(x, 0, noise, attention);
         match &self.feed_forward {
             Some(feed_forward) => self.branch(x, 1, noise, |x| feed_forward.forward(x)),

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::config::{Activation, ModelError, NormPlacement, TextTransformerConfig};
 use super::linear::normal_linear;
 use super::temperature::InverseTemperature;
-use crate::attention::{AttentionLayer, AttentionMask, HasAttention, Noise, dropout};
+use crate::attention::{AttentionLayer, AttentionMask, AttentionTrace, HasAttention, Noise, dropout};
 use crate::random;
 
 /// BERT's map before the vocabulary: dense, activation, norm.
@@ -148,6 +148,27 @@ impl<B: Backend> TextTransformer<B> {
             let noise = noise.map(|n| n.at(format!("layer {index}")));
             x = block.forward(x, mask, noise.as_ref());
         }
+        self.finish(x)
+    }
+
+    /// The same, and what went on in each attention layer, in such a way that autodiff gives the gradients of
+    /// the raw scores.
+    pub fn forward_traced(
+        &self,
+        tokens: Tensor<B, 2, Int>,
+        mask: Option<&AttentionMask<B>>,
+        noise: Option<&Noise>,
+    ) -> (Tensor<B, 3>, Vec<AttentionTrace<B>>) {
+        let mut traces = Vec::with_capacity(self.blocks.len());
+        let mut x = self.embed(tokens, noise);
+        for (index, block) in self.blocks.iter().enumerate() {
+            let noise = noise.map(|n| n.at(format!("layer {index}")));
+            x = block.forward_traced(x, mask, noise.as_ref(), attention_path(index), &mut traces);
+        }
+        (self.finish(x), traces)
+    }
+
+    fn finish(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         match &self.final_norm {
             Some(norm) => norm.forward(x),
             None => x,
@@ -202,9 +223,14 @@ impl<B: Backend> HasAttention<B> for TextTransformer<B> {
             .map(|(index, block)| AttentionLayer {
                 stack: "text".to_owned(),
                 index,
-                module: format!("blocks.{index}.attention"),
+                module: attention_path(index),
                 attention: (&block.attention).into(),
             })
             .collect()
     }
+}
+
+/// The path of the attention module of a block.
+fn attention_path(index: usize) -> String {
+    format!("blocks.{index}.attention")
 }
