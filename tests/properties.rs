@@ -15,6 +15,8 @@ mod support;
 #[cfg(feature = "flex")]
 #[path = "properties/training.rs"]
 mod training;
+#[path = "properties/updates.rs"]
+mod updates;
 
 macro_rules! properties {
     ($backend:ident, $B:ty, $profile:expr, [$($module:ident :: $property:ident),* $(,)?]) => {
@@ -54,6 +56,12 @@ macro_rules! on_backend {
                 attention::fully_masked_rows_are_zero,
                 attention::dropout_acts_after_the_softmax,
                 attention::gradients_are_those_of_the_raw_scores,
+                updates::parts_of_either_side_sum_to_the_gradient,
+                updates::symmetric_errors_give_a_symmetric_gradient_not_update,
+                updates::exact_updates_are_differences,
+                updates::first_order_updates_follow_from_the_gradient,
+                updates::bad_gradients_are_named,
+                updates::model_gradients_are_those_of_autodiff,
                 init::tied_is_symmetric_in_every_head,
                 init::control_keeps_the_singular_values_alone,
                 init::arms_share_what_they_do_not_set,

@@ -51,6 +51,25 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// The token that each position holds as the model is fed it, `[batch, n]`, flat: what it stands for as a key.
+    pub fn held(&self) -> Vec<Option<u32>> {
+        self.inputs.iter().copied().map(Some).collect()
+    }
+
+    /// The token that each position predicts, `[batch, n]`, flat; none for most positions under masking. With next-token
+    /// training it is the one that the next position holds.
+    pub fn predicted(&self) -> Vec<Option<u32>> {
+        let mut predicted = vec![None; self.inputs.len()];
+        for (&position, &target) in self.positions.iter().zip(&self.targets) {
+            if let Some(place) = predicted.get_mut(position as usize) {
+                *place = Some(target);
+            }
+        }
+        predicted
+    }
+}
+
 impl ObjectiveMode {
     /// Draws the corruption of a batch and says what is to be predicted where.
     ///

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::capture::CaptureError;
 use super::schedule::{Decay, Schedule};
 use crate::bilinear::BilinearError;
 use crate::data::DataError;
@@ -187,6 +188,14 @@ pub enum TrainError {
         step: usize,
         /// Why.
         source: BilinearError,
+    },
+    /// The updates of the layers cannot be watched.
+    #[error("watching the updates at step {step}: {source}")]
+    Updates {
+        /// Updates done.
+        step: usize,
+        /// Why.
+        source: CaptureError,
     },
     /// A log or a checkpoint cannot be written.
     #[error(

@@ -7,6 +7,7 @@
 //! A [`recipe`] says all that a run needs; the [folder of a run](run) holds all that came of it.
 
 mod average;
+mod capture;
 mod checkpoints;
 mod clip;
 mod config;
@@ -21,8 +22,10 @@ pub mod run;
 mod schedule;
 mod state;
 mod task;
+mod updates;
 
 pub use average::{AverageConfig, WeightAverage};
+pub use capture::{Capture, CaptureError, LayerCapture, capture};
 pub use checkpoints::{Checkpoint, CheckpointConfig, CheckpointInfo, Checkpoints};
 pub use clip::{clip_global_norm, global_norm};
 pub use config::{TrainConfig, TrainError};
@@ -36,7 +39,8 @@ pub use recipe::{Recipe, RecipeFile};
 pub use run::{RunFolder, RunInfo, RunLog, RunStatus};
 pub use schedule::{Decay, Schedule};
 pub use state::{Best, TrainState};
-pub use task::{Task, TextData, TextTask};
+pub use task::{Task, TextData, TextTask, TracedTask};
+pub use updates::{UpdateRow, UpdateWatch};
 
 #[cfg(all(test, feature = "flex"))]
 mod tests;

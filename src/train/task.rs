@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::module::AutodiffModule;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{Device, ElementConversion, Tensor, TensorData};
+use burn::tensor::{Device, ElementConversion, Int, Tensor, TensorData};
 
 use super::config::{TrainConfig, TrainError};
 use super::observer::Evaluation;
-use crate::attention::{AttentionMask, Noise};
+use crate::attention::{AttentionMask, AttentionTrace, Noise};
 use crate::data::{Batches, Sequences};
 use crate::model::TextTransformer;
 use crate::objective::{self, ObjectiveMode, Prepared, Visibility, Vocabulary};
@@ -65,6 +65,19 @@ pub trait Task<B: AutodiffBackend>: Sync {
     ) -> Result<Evaluation, TrainError>;
 }
 
+/// A task whose loss can be had together with what went on in the attention layers of the model.
+pub trait TracedTask<B: AutodiffBackend>: Task<B> {
+    /// The loss as [`loss`](Task::loss) gives it, and a trace of each self-attention layer, in order: its input, its
+    /// raw scores and the tap for their gradient.
+    fn loss_traced(
+        &self,
+        model: &Self::Model,
+        batch: Self::Batch,
+        step: usize,
+        part: usize,
+    ) -> (Tensor<B, 1>, Vec<AttentionTrace<B>>);
+}
+
 /// Text to train on and text to evaluate on, as tokens of one vocabulary.
 #[derive(Debug, Clone, Copy)]
 pub struct TextData<'a> {
@@ -77,7 +90,7 @@ pub struct TextData<'a> {
 }
 
 /// Language modelling by any [`ObjectiveMode`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TextTask<'a, B: AutodiffBackend> {
     objective: ObjectiveMode,
     data: TextData<'a>,
@@ -109,6 +122,10 @@ impl<'a, B: AutodiffBackend> TextTask<'a, B> {
             masks: Masks::new(visibility, n),
             held_out_masks: Masks::new(visibility, n),
         })
+    }
+
+    fn noise(&self, step: usize, part: usize) -> Noise {
+        Noise::new(self.seed, step as u64).at(format!("part {part}"))
     }
 
     /// Corrupts sequences and chooses their targets, from a stream of their own.
@@ -160,7 +177,7 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
     }
 
     fn loss(&self, model: &TextTransformer<B>, batch: Prepared, step: usize, part: usize) -> Tensor<B, 1> {
-        let noise = Noise::new(self.seed, step as u64).at(format!("part {part}"));
+        let noise = self.noise(step, part);
         let device = model.tokens.weight.val().device();
         loss(
             model,
@@ -195,12 +212,38 @@ impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
     }
 }
 
+impl<B: AutodiffBackend> TracedTask<B> for TextTask<'_, B> {
+    fn loss_traced(
+        &self,
+        model: &TextTransformer<B>,
+        batch: Prepared,
+        step: usize,
+        part: usize,
+    ) -> (Tensor<B, 1>, Vec<AttentionTrace<B>>) {
+        let noise = self.noise(step, part);
+        let device = model.tokens.weight.val().device();
+        let inputs = inputs(&batch, &device);
+        let mask = self.masks.on(&device);
+        let (hidden, traces) = model.forward_traced(inputs, mask.as_ref(), Some(&noise));
+        (loss_of(model, hidden, batch, &device), traces)
+    }
+}
+
 /// The mask of an objective on each device that asks for it.
 #[derive(Debug)]
 struct Masks<B: Backend> {
     visibility: Visibility,
     n: usize,
     made: Mutex<Vec<(Device<B>, AttentionMask<B>)>>,
+}
+
+impl<B: Backend> Clone for Masks<B> {
+    fn clone(&self) -> Self {
+        Self {
+            made: Mutex::new(lock(&self.made).clone()),
+            ..*self
+        }
+    }
 }
 
 impl<B: Backend> Masks<B> {
@@ -239,11 +282,24 @@ fn loss<B: Backend>(
     noise: Option<&Noise>,
     device: &Device<B>,
 ) -> Tensor<B, 1> {
-    let inputs = Tensor::from_data(integers(batch.inputs, [batch.batch, batch.n]), device);
+    let hidden = model.forward(inputs(&batch, device), mask, noise);
+    loss_of(model, hidden, batch, device)
+}
+
+fn inputs<B: Backend>(batch: &Prepared, device: &Device<B>) -> Tensor<B, 2, Int> {
+    Tensor::from_data(integers(batch.inputs.clone(), [batch.batch, batch.n]), device)
+}
+
+/// The mean loss where the last hidden states are known.
+fn loss_of<B: Backend>(
+    model: &TextTransformer<B>,
+    hidden: Tensor<B, 3>,
+    batch: Prepared,
+    device: &Device<B>,
+) -> Tensor<B, 1> {
     let n_predicted = batch.targets.len();
     let positions = Tensor::from_data(integers(batch.positions, [n_predicted]), device);
     let targets = Tensor::from_data(integers(batch.targets, [n_predicted]), device);
-    let hidden = model.forward(inputs, mask, noise);
     // Before the vocabulary, not after it: see `TextTransformer::logits`.
     objective::loss(
         model.logits(objective::select_positions(hidden, positions)),

@@ -258,3 +258,16 @@ fn tokens_that_do_not_fit() {
     let padding = ObjectiveMode::autoregressive().prepare(&[5, 0], 1, 2, &vocabulary(), &mut rng("bad"));
     assert_eq!(padding, Err(ObjectiveError::NothingToPredict { tokens: 2 }));
 }
+
+#[test]
+fn what_positions_hold_and_predict() {
+    let prepared = Prepared {
+        inputs: vec![5, 6, 4, 8],
+        positions: vec![0, 2],
+        targets: vec![6, 7],
+        batch: 2,
+        n: 2,
+    };
+    assert_eq!(prepared.held(), [Some(5), Some(6), Some(4), Some(8)]);
+    assert_eq!(prepared.predicted(), [Some(6), None, Some(7), None]);
+}
