@@ -239,6 +239,11 @@ impl<B: Backend> SelfAttention<B> {
         self.inverse_temperature = inverse_temperature;
     }
 
+    /// Takes away the dropout, for measurements on autodiff backends.
+    pub fn set_no_dropout(&mut self) {
+        self.dropout = 0.0;
+    }
+
     /// The bilinear form of the layer.
     ///
     /// # Errors
@@ -268,6 +273,27 @@ impl<B: Backend> SelfAttention<B> {
         let logits = self.products(query, self.key.forward(x.clone()));
         let weights = self.weights(logits, mask);
         self.mix(weights, x, noise)
+    }
+
+    /// Attention to another sequence: queries from `x`, keys and values from `memory`.
+    ///
+    /// Its form lives between two spaces and is never scored.
+    ///
+    /// # Shape
+    /// - `x`: `[batch, n, d_model]`, `memory`: `[batch, m, d_model]`
+    /// - a mask hides keys of `memory`, `[1 or batch, n, m]`
+    /// - output: `[batch, n, d_model]`
+    pub fn forward_cross(
+        &self,
+        x: Tensor<B, 3>,
+        memory: Tensor<B, 3>,
+        mask: Option<&AttentionMask<B>>,
+        noise: Option<&Noise>,
+    ) -> Tensor<B, 3> {
+        let query = self.query.forward(x).mul_scalar(self.scale());
+        let logits = self.products(query, self.key.forward(memory.clone()));
+        let weights = self.weights(logits, mask);
+        self.mix(weights, memory, noise)
     }
 
     /// The same with the raw scores and the weights, in such a way that autodiff gives the gradient of the raw
@@ -314,7 +340,7 @@ impl<B: Backend> SelfAttention<B> {
     }
 
     fn mix(&self, weights: Tensor<B, 4>, x: Tensor<B, 3>, noise: Option<&Noise>) -> Tensor<B, 3> {
-        let [batch, n, _] = x.dims();
+        let [batch, _, n, _] = weights.dims();
         let value = self.split(self.value.forward(x), self.n_kv_heads);
         let weights = dropout(weights, self.dropout, noise);
         let mixed = self.by_group(weights, value).swap_dims(1, 2);

@@ -133,6 +133,22 @@ impl<B: Backend> Block<B> {
         }
     }
 
+    /// What the attention of the block is given: the stream, or its layer norm where that comes first.
+    ///
+    /// # Shape
+    /// `[batch, n_tokens, d_model]` to the same.
+    pub fn attention_input(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        match &self.norms {
+            Some(norms) if self.placement == NormPlacement::Pre => norms.attention.forward(x),
+            _ => x,
+        }
+    }
+
+    pub(super) fn set_no_dropout(&mut self) {
+        self.dropout = 0.0;
+        self.attention.set_no_dropout();
+    }
+
     /// `α₁` and `α₂`, the factors on the two branches, as they are now.
     pub fn strengths(&self) -> [f64; 2] {
         match &self.trained_strengths {

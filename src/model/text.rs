@@ -132,6 +132,13 @@ impl<B: Backend> TextTransformer<B> {
         self
     }
 
+    /// The model without dropout, for measurements on autodiff backends.
+    pub fn without_dropout(mut self) -> Self {
+        self.dropout = 0.0;
+        self.blocks.iter_mut().for_each(Block::set_no_dropout);
+        self
+    }
+
     /// The residual stream after the last block (and the final norm).
     ///
     /// # Shape
