@@ -126,6 +126,29 @@ pub enum DataError {
         /// What was passed over, and why.
         report: super::ReadReport,
     },
+    /// Two files of parallel text with different numbers of lines.
+    #[error(
+        "{path}: holds {lines} lines, but {other} holds {other_lines}: line n of one must translate line n of the other",
+        path = .path.display(), other = .other.display()
+    )]
+    Misaligned {
+        /// The file of the translations.
+        path: PathBuf,
+        /// Its lines.
+        lines: usize,
+        /// The other file.
+        other: PathBuf,
+        /// Its lines.
+        other_lines: usize,
+    },
+    /// A line of parallel text without a tab.
+    #[error("{path}: line {line} has no tab: put source and target on a line with a tab between", path = .path.display())]
+    NoTab {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+    },
     /// Nothing was left to work on.
     #[error(
         "{path}: no text in {bytes} bytes ({pages}): give a file with text",

@@ -20,6 +20,7 @@
 //! ```
 
 mod batches;
+mod bleu;
 pub mod bundled;
 mod cache;
 mod corpus;
@@ -31,6 +32,7 @@ mod error;
 mod jsonl;
 mod order;
 mod pack;
+mod parallel;
 mod parquet;
 mod records;
 mod report;
@@ -44,11 +46,13 @@ mod wikitext;
 
 pub use batches::Batches;
 pub use cache::{CacheProgress, CacheState, Cached, CachedSequences, default_cache_folder};
+pub use bleu::{Bleu, tokenize_13a};
 pub use corpus::{CorpusSpec, Format, OnBad};
 pub use document::Document;
 pub use documents::{Documents, sha256};
 pub use error::DataError;
 pub use pack::Packed;
+pub use parallel::ParallelText;
 pub use report::ReadReport;
 pub use sequences::Sequences;
 pub use tokenizer::Tokenizer;

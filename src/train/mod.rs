@@ -23,6 +23,7 @@ mod schedule;
 mod state;
 mod task;
 mod updates;
+mod translation;
 
 pub use average::{AverageConfig, WeightAverage};
 pub use capture::{Capture, CaptureError, LayerCapture, capture};
@@ -41,6 +42,8 @@ pub use schedule::{Decay, Schedule};
 pub use state::{Best, TrainState};
 pub use task::{Task, TextData, TextTask, TracedTask};
 pub use updates::{UpdateRow, UpdateWatch};
+pub use task::{Task, TextData, TextTask};
+pub use translation::{TranslationBatch, TranslationData};
 
 #[cfg(all(test, feature = "flex"))]
 mod tests;
