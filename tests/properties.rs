@@ -10,6 +10,8 @@ mod attention;
 mod bilinear;
 #[path = "properties/init.rs"]
 mod init;
+#[path = "properties/signal.rs"]
+mod signal;
 #[path = "properties/support.rs"]
 mod support;
 #[cfg(feature = "flex")]
@@ -68,6 +70,9 @@ macro_rules! on_backend {
                 init::mimetic_is_close_to_the_identity,
                 init::existing_layers_are_drawn_alike,
                 init::bad_settings_are_named,
+                signal::identical_tokens_silence_queries_and_keys,
+                signal::strengths_and_temperature_are_factors,
+                signal::probes_are_of_the_model,
             ]
         );
     };

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod families;
 mod interrupt;
 pub mod output;
+pub mod probe;
 mod runs;
 pub mod score;
 pub mod train;
@@ -40,6 +41,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Score the symmetry and directionality of pretrained checkpoints
     Score(Box<score::Args>),
+    /// Predict and measure how signal and gradients propagate in a model, before it is trained
+    Probe(Box<probe::ProbeArgs>),
     /// List the families of models that can be scored
     Families(families::Args),
     /// Train the runs of a recipe, and resume them
@@ -80,6 +83,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Score(args) => score::run(args, &cli.common),
+        Command::Probe(args) => probe::run(args, &cli.common),
         Command::Families(args) => families::run(args),
         Command::Train(args) => train::run(args, &cli.common),
     }

@@ -45,8 +45,8 @@ pub mod vision;
 mod wikitext;
 
 pub use batches::Batches;
-pub use cache::{CacheProgress, CacheState, Cached, CachedSequences, default_cache_folder};
 pub use bleu::{Bleu, tokenize_13a};
+pub use cache::{CacheProgress, CacheState, Cached, CachedSequences, default_cache_folder};
 pub use corpus::{CorpusSpec, Format, OnBad};
 pub use document::Document;
 pub use documents::{Documents, sha256};

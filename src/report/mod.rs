@@ -5,5 +5,6 @@ pub mod experiment;
 pub mod folder;
 pub mod html;
 pub mod plot;
+pub mod propagation;
 pub mod scores;
 pub mod table;

@@ -1,0 +1,292 @@
+//! `wqk probe`: signal propagation of a model, predicted beside measured, with a verdict.
+
+mod figures;
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Usage;
+use super::common::Common;
+use super::output::{Output, check_apart};
+use crate::backend::{Autodiff, with_backend};
+use crate::model::TextTransformerConfig;
+use crate::report::plot::Figure;
+use crate::report::propagation::{ProbePlot, ProbeReport};
+use crate::signal::probe::TextProbe;
+use crate::signal::theory::Stack;
+use crate::signal::{Thresholds, Verdict};
+
+use figures::FigureName;
+use model::ModelFlags;
+
+/// Exit code of a model whose signal does not propagate.
+const DOES_NOT_PROPAGATE: u8 = 3;
+
+const AFTER_HELP: &str = "\
+Exit code: 0 where the signal propagates, 3 where a threshold is crossed, 1 for errors, 2 for wrong use.
+
+Examples:
+  wqk probe                                        # BERT-mini, as it starts
+  wqk probe --model bert --layers 48 --norm post --residual '1/sqrt(L)'
+  wqk probe --model bare --layers 24 --format json -o probe.json --plot cosine.svg
+  wqk probe --figure gradients -o figures          # a figure of the propagation paper";
+
+/// Predict and measure how signal and gradients propagate in a model, before it is trained
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ProbeArgs {
+    /// Recipe of the model; flags below change what it says
+    #[arg(value_name = "RECIPE")]
+    path: Option<PathBuf>,
+
+    #[command(flatten)]
+    model: ModelFlags,
+
+    /// Tokens of a sequence
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    length: usize,
+
+    /// Sequences of each probe
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    batch: usize,
+
+    /// Probe as a decoder: positions see only themselves and earlier ones
+    #[arg(long)]
+    causal: bool,
+
+    /// Models to build, with the seeds that follow `--seed`
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+
+    /// Only predict: build no model
+    #[arg(long)]
+    predict_only: bool,
+
+    /// Token cosine at the output from which tokens count as aligned
+    #[arg(long, value_name = "COSINE", default_value_t = Thresholds::default().cosine)]
+    max_cosine: f64,
+
+    /// table, json or csv [default: by the extension of -o, else table]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
+
+    /// Where to write; - is standard output. With --figure, a folder [default: - or .]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// Draw a figure over layers as .svg or .png; KIND is cosine (default), norms, gradients or attention
+    #[arg(long, value_name = "[KIND=]FILE")]
+    plot: Vec<Plot>,
+
+    /// Make a figure of the propagation paper instead: cosine, gradients, uniformity, norms, ratio or map
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["plot", "format", "path", "predict_only"])]
+    figure: Option<FigureName>,
+
+    /// Updates of the training runs behind the figures cosine and ratio
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "figure", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    steps: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    match name {
+        "table" => Ok(Format::Table),
+        "json" => Ok(Format::Json),
+        "csv" => Ok(Format::Csv),
+        _ => Err("choose table, json or csv".to_owned()),
+    }
+}
+
+/// A figure as it is asked for: `[KIND=]FILE`.
+#[derive(Debug, Clone)]
+struct Plot {
+    kind: ProbePlot,
+    path: PathBuf,
+}
+
+impl FromStr for Plot {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, path) = match text
+            .split_once('=')
+            .filter(|(name, _)| !name.contains(['/', '\\', '.']))
+        {
+            None => (ProbePlot::Cosine, text),
+            Some(("cosine", path)) => (ProbePlot::Cosine, path),
+            Some(("norms", path)) => (ProbePlot::Norms, path),
+            Some(("gradients", path)) => (ProbePlot::Gradients, path),
+            Some(("attention", path)) => (ProbePlot::Attention, path),
+            Some((name, _)) => {
+                return Err(format!(
+                    "'{name}' is no kind: choose cosine, norms, gradients or attention"
+                ));
+            }
+        };
+        match Path::new(path).extension().and_then(|e| e.to_str()) {
+            Some("svg") => {}
+            Some("png") if cfg!(feature = "png") => {}
+            Some("png") => {
+                return Err("this build draws no PNG: build with `--features png`, or ask for .svg".into());
+            }
+            _ => return Err("a figure is [KIND=]FILE.svg or .png".to_owned()),
+        }
+        Ok(Self {
+            kind,
+            path: path.into(),
+        })
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Wrong use, a recipe that cannot be read, a model that cannot be built or holds NaN, outputs that cannot be written.
+pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
+    if let Some(figure) = args.figure {
+        let folder = args.output.as_deref().unwrap_or(Path::new("."));
+        return figures::run(figure, args.steps as usize, folder, common);
+    }
+    if !args.max_cosine.is_finite() {
+        return Err(Usage("--max-cosine must be a finite number".to_owned()).into());
+    }
+    let recipe = args.path.as_deref().map(read_recipe).transpose()?;
+    let (name, config) = args.model.config(recipe)?;
+    let target = args.output.as_deref().unwrap_or(Path::new("-"));
+    check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
+    let mut output = Output::open(target)?;
+    let plots = args
+        .plot
+        .iter()
+        .map(|plot| Ok((plot, Output::open(&plot.path)?)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+
+    let stack = Stack::of_text(&config, args.length).map(|stack| stack.with_causal(args.causal));
+    let prediction = stack.as_ref().map_err(Clone::clone).and_then(Stack::predict);
+    if let Err(error) = &prediction
+        && !matches!(error, crate::signal::theory::TheoryError::NoClosedForm(_))
+    {
+        // A model that cannot be built, or a length that it cannot take.
+        return Err(error.clone().into());
+    }
+    let probe = TextProbe {
+        batch: args.batch,
+        causal: args.causal,
+        ..TextProbe::new(args.length)
+    };
+    let kind = common.backend()?;
+    let seeds = (0..args.seeds).map(|i| common.seed.wrapping_add(i));
+    let survey = if args.predict_only {
+        None
+    } else {
+        Some(with_backend!(kind, common.device, |B, device| {
+            probe.survey::<Autodiff<B>>(&config, seeds, &device)
+        })??)
+    };
+    let thresholds = Thresholds {
+        cosine: args.max_cosine,
+        ..Thresholds::default()
+    };
+    let verdict = match (&survey, &stack, &prediction) {
+        (Some(survey), stack, _) => Verdict::of(survey, stack.as_ref().ok(), config.norm, thresholds),
+        (None, Ok(stack), Ok(prediction)) => Verdict::of_prediction(prediction, stack, thresholds),
+        (None, Err(error), _) | (None, _, Err(error)) => {
+            // Nothing was asked for but what does not exist.
+            anyhow::bail!("{error}; measure it without --predict-only");
+        }
+    };
+    let propagates = verdict.propagates;
+    let report = ProbeReport {
+        title: title(&name, &config, args),
+        settings: json!({
+            "model": config,
+            "length": args.length,
+            "batch": args.batch,
+            "causal": args.causal,
+            "first_seed": common.seed,
+            "backend": kind.name(),
+        }),
+        sizes: [args.length, config.d_model],
+        survey,
+        prediction: prediction.map_err(|error| error.to_string()),
+        verdict,
+    };
+    let text = match args.format() {
+        Format::Table => report.to_text(),
+        Format::Json => report.to_json(),
+        Format::Csv => report.to_csv(),
+    };
+    output.write(text.as_bytes())?;
+    output.commit()?;
+    for (plot, mut output) in plots {
+        output.write(&drawn(&report.figure(plot.kind), &plot.path)?)?;
+        output.commit()?;
+    }
+    Ok(if propagates {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(DOES_NOT_PROPAGATE)
+    })
+}
+
+impl ProbeArgs {
+    fn format(&self) -> Format {
+        let of_file = || match self.output.as_ref()?.extension()?.to_str()? {
+            "json" => Some(Format::Json),
+            "csv" => Some(Format::Csv),
+            _ => None,
+        };
+        self.format.or_else(of_file).unwrap_or(Format::Table)
+    }
+}
+
+fn read_recipe(path: &Path) -> anyhow::Result<(String, TextTransformerConfig)> {
+    anyhow::bail!(
+        "cannot probe '{}': recipes are not read yet, describe the model by flags",
+        path.display()
+    )
+}
+
+fn title(name: &str, config: &TextTransformerConfig, args: &ProbeArgs) -> String {
+    let norm = match config.norm {
+        crate::model::NormPlacement::Post => "post-norm",
+        crate::model::NormPlacement::Pre => "pre-norm",
+        crate::model::NormPlacement::None => "no norms",
+    };
+    let seeds = if args.predict_only { 0 } else { args.seeds };
+    format!(
+        "{name}: {} layers, {} wide, {} heads, {norm}, residual strengths {} and {}; {} {}sequences of {} random \
+         tokens, {} seed{}",
+        config.n_layers,
+        config.d_model,
+        config.n_heads,
+        config.attention_strength,
+        config.feed_forward_strength,
+        args.batch,
+        if args.causal { "causal " } else { "" },
+        args.length,
+        seeds,
+        if seeds == 1 { "" } else { "s" },
+    )
+}
+
+/// A figure as the bytes of the file that its path names.
+fn drawn(figure: &Figure, path: &Path) -> anyhow::Result<Vec<u8>> {
+    #[cfg(feature = "png")]
+    if path.extension().is_some_and(|extension| extension == "png") {
+        return Ok(figure.to_png(2.0)?);
+    }
+    let _ = path;
+    Ok(figure.to_svg().into_bytes())
+}
