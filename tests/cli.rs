@@ -560,3 +560,93 @@ fn memory_is_bounded_by_three_layers_whatever_the_model() {
     );
     assert!(peak <= allowed, "{peak} bytes, {allowed} allowed");
 }
+
+/// A probe of the theory's own model, small.
+fn probe(arguments: &[&str]) -> Command {
+    let mut command = wqk();
+    command.args(["probe", "--model", "bare", "--width", "32", "--heads", "2"]);
+    command.args(["--length", "12", "--vocabulary", "200", "--seeds", "2"]);
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn a_probe_tells_rank_collapse_by_verdict_and_exit_code() {
+    let deep = probe(&["--layers", "24", "--format", "json"])
+        .assert()
+        .code(3)
+        .get_output()
+        .clone();
+    let report: Value = serde_json::from_slice(&deep.stdout).unwrap();
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["verdict"]["propagates"], false);
+    let finding = &report["verdict"]["findings"][0];
+    assert_eq!(finding["symptom"], "rank-collapse");
+    let text = finding["text"].as_str().unwrap();
+    assert!(text.contains("at layer 24") && text.contains("1/√L"), "{text}");
+    let last = report["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["layer"] == 24 && row["quantity"] == "token cosine")
+        .unwrap();
+    let (predicted, measured) = (&last["predicted"], &last["measured"]["mean"]);
+    assert!(predicted.as_f64().unwrap() > 0.9 && measured.as_f64().unwrap() > 0.9);
+
+    let scaled = ["--layers", "24", "--residual", "1/sqrt(L)"];
+    let table = stdout(&mut probe(&scaled));
+    assert!(
+        table.contains("the signal propagates") && table.contains("cosine predicted"),
+        "{table}"
+    );
+    let predicted = stdout(probe(&scaled).arg("--predict-only"));
+    assert!(
+        predicted.contains("cosine predicted") && !predicted.contains("cosine measured"),
+        "{predicted}"
+    );
+}
+
+#[test]
+fn a_probe_writes_files_and_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (csv, svg) = (folder.path().join("probe.csv"), folder.path().join("norms.svg"));
+    probe(&["--layers", "2", "--plot"])
+        .arg(format!("norms={}", svg.display()))
+        .arg("-o")
+        .arg(&csv)
+        .assert()
+        .success();
+    let csv = fs::read_to_string(csv).unwrap();
+    assert!(csv.starts_with("layer,quantity,predicted,measured_mean"), "{csv}");
+    assert!(csv.lines().count() > 20);
+    assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
+}
+
+#[test]
+fn a_probe_of_what_cannot_be_says_so() {
+    for (arguments, named) in [
+        (&["--layers", "0"][..], "n_layers is 0"),
+        (&["--length", "1"], "length is 1"),
+        (&["--length", "600"], "length is 600"),
+        (&["--residual", "1,2"], "attention_strength"),
+        (&["--model", "bare", "--init-std", "1e30"], "layer"),
+        (&["--causal", "--predict-only"], "no closed form because"),
+        (&["no/such/recipe.toml"], "no/such/recipe.toml"),
+    ] {
+        let mut command = wqk();
+        command.args(["probe", "--seeds", "1"]);
+        let error = error_line(command.args(arguments), 1);
+        assert!(
+            error.lines().count() == 1 && error.contains(named),
+            "{arguments:?}: {error}"
+        );
+    }
+    for arguments in [
+        &["--residual", "strong"][..],
+        &["--plot", "x.pdf"],
+        &["--figure", "none"],
+        &["--norm", "middle"],
+    ] {
+        wqk().arg("probe").args(arguments).assert().code(2);
+    }
+}

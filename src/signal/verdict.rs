@@ -15,7 +15,7 @@ pub struct Thresholds {
     /// The token cosine at the output from which tokens count as aligned. Default: 0.9.
     pub cosine: f64,
     /// The ratio of query to value gradient norms in a layer below which queries and keys count as not learning. Default:
-    /// 0.01.
+    /// 0.001; BERT-large starts at 0.008.
     pub gradient_ratio: f64,
     /// The factor by which the stream may grow or shrink from input to output, without layer norms. Default: 100.
     pub growth: f64,
@@ -27,7 +27,7 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             cosine: 0.9,
-            gradient_ratio: 0.01,
+            gradient_ratio: 1e-3,
             growth: 100.0,
             entropy: 0.5,
         }
@@ -249,10 +249,23 @@ fn vanishing(seen: &Observed, threshold: f64) -> Option<Finding> {
         layer: layer + 1,
         value,
         text: format!(
-            "gradients of queries and keys are {value:.1e} of those of values at layer {}: keep tokens apart \
-             by residual scaling of 1/√L or set an inverse temperature up to {:.0}; SGD suffers more than Adam",
+            "gradients of queries and keys {} at layer {}: keep tokens apart by residual scaling of 1/√L or \
+             weaker branches{}; SGD suffers more than Adam",
+            if value > 0.0 {
+                format!("are {value:.1e} of those of values")
+            } else {
+                "are 0".to_owned()
+            },
             layer + 1,
-            1.0 / value
+            // Beyond that no temperature helps.
+            if value > 1e-2 * threshold {
+                format!(
+                    ", or multiply the inverse temperature by up to {:.0}",
+                    1.0 / value
+                )
+            } else {
+                String::new()
+            }
         ),
     })
 }
@@ -289,7 +302,7 @@ fn saturation(seen: &Observed, threshold: f64) -> Option<Finding> {
         text: format!(
             "attention has {:.0} % of the entropy of uniform attention at layer {}: start queries and keys \
              from smaller weights, or normalise the input",
-            100.0 * value,
+            100.0 * value.max(0.0),
             layer + 1
         ),
     })

@@ -2,6 +2,7 @@
 
 mod figures;
 mod model;
+mod subject;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,11 +19,15 @@ use crate::model::TextTransformerConfig;
 use crate::report::plot::Figure;
 use crate::report::propagation::{ProbePlot, ProbeReport};
 use crate::signal::probe::TextProbe;
-use crate::signal::theory::Stack;
+use crate::signal::theory::{NoClosedForm, Stack, TheoryError};
 use crate::signal::{Thresholds, Verdict};
 
 use figures::FigureName;
 use model::ModelFlags;
+use subject::{Subject, Which};
+
+/// Tokens of a sequence where nothing says so.
+const LENGTH: usize = 128;
 
 /// Exit code of a model whose signal does not propagate.
 const DOES_NOT_PROPAGATE: u8 = 3;
@@ -32,6 +37,8 @@ Exit code: 0 where the signal propagates, 3 where a threshold is crossed, 1 for 
 
 Examples:
   wqk probe                                        # BERT-mini, as it starts
+  wqk probe recipes/base-wikipedia.toml --small
+  wqk probe runs/encoder-seed0                     # the latest checkpoint of a run
   wqk probe --model bert --layers 48 --norm post --residual '1/sqrt(L)'
   wqk probe --model bare --layers 24 --format json -o probe.json --plot cosine.svg
   wqk probe --figure gradients -o figures          # a figure of the propagation paper";
@@ -40,22 +47,34 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ProbeArgs {
-    /// Recipe of the model; flags below change what it says
-    #[arg(value_name = "RECIPE")]
+    /// Recipe of the model (flags below change what it says), or the folder of a run, whose latest checkpoint is probed
+    #[arg(value_name = "RECIPE|RUN")]
     path: Option<PathBuf>,
+
+    /// Arm of the recipe [default: the first]
+    #[arg(long, value_name = "NAME", requires = "path")]
+    arm: Option<String>,
+
+    /// Lay the recipe's section [small] over it
+    #[arg(long, requires = "path")]
+    small: bool,
+
+    /// Checkpoint of the run, by its step [default: the latest]
+    #[arg(long, value_name = "N", requires = "path")]
+    step: Option<usize>,
 
     #[command(flatten)]
     model: ModelFlags,
 
-    /// Tokens of a sequence
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    length: usize,
+    /// Tokens of a sequence [default: the recipe's, else 128]
+    #[arg(long, value_name = "N")]
+    length: Option<usize>,
 
     /// Sequences of each probe
     #[arg(long, value_name = "N", default_value_t = 4)]
     batch: usize,
 
-    /// Probe as a decoder: positions see only themselves and earlier ones
+    /// Probe as a decoder: positions see only themselves and earlier ones [default: as the recipe's objective]
     #[arg(long)]
     causal: bool,
 
@@ -161,8 +180,29 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     if !args.max_cosine.is_finite() {
         return Err(Usage("--max-cosine must be a finite number".to_owned()).into());
     }
-    let recipe = args.path.as_deref().map(read_recipe).transpose()?;
-    let (name, config) = args.model.config(recipe)?;
+    let which = Which {
+        arm: args.arm.as_deref(),
+        small: args.small,
+        step: args.step,
+        vocabulary: args.model.vocabulary(),
+    };
+    let subject = args
+        .path
+        .as_deref()
+        .map(|path| Subject::open(path, &which))
+        .transpose()?;
+    let length = args.length.or_else(|| subject.as_ref()?.length).unwrap_or(LENGTH);
+    let causal = args.causal || subject.as_ref().is_some_and(|subject| subject.causal);
+    let (described, checkpoint) = match subject {
+        Some(subject) => (Some((subject.name, subject.config)), subject.checkpoint),
+        None => (None, None),
+    };
+    if checkpoint.is_some() && args.model.is_given() {
+        return Err(
+            Usage("the weights of a run fix its model: leave out the flags of the model".into()).into(),
+        );
+    }
+    let (name, config) = args.model.config(described)?;
     let target = args.output.as_deref().unwrap_or(Path::new("-"));
     check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
     let mut output = Output::open(target)?;
@@ -172,18 +212,22 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         .map(|plot| Ok((plot, Output::open(&plot.path)?)))
         .collect::<anyhow::Result<Vec<_>>>()?;
 
-    let stack = Stack::of_text(&config, args.length).map(|stack| stack.with_causal(args.causal));
-    let prediction = stack.as_ref().map_err(Clone::clone).and_then(Stack::predict);
+    let stack = Stack::of_text(&config, length).map(|stack| stack.with_causal(causal));
+    let prediction = match (&stack, &checkpoint) {
+        (Ok(_), Some(_)) => Err(NoClosedForm::Trained.into()),
+        (Ok(stack), None) => stack.predict(),
+        (Err(error), _) => Err(error.clone()),
+    };
     if let Err(error) = &prediction
-        && !matches!(error, crate::signal::theory::TheoryError::NoClosedForm(_))
+        && !matches!(error, TheoryError::NoClosedForm(_))
     {
         // A model that cannot be built, or a length that it cannot take.
         return Err(error.clone().into());
     }
     let probe = TextProbe {
         batch: args.batch,
-        causal: args.causal,
-        ..TextProbe::new(args.length)
+        causal,
+        ..TextProbe::new(length)
     };
     let kind = common.backend()?;
     let seeds = (0..args.seeds).map(|i| common.seed.wrapping_add(i));
@@ -191,7 +235,14 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         None
     } else {
         Some(with_backend!(kind, common.device, |B, device| {
-            probe.survey::<Autodiff<B>>(&config, seeds, &device)
+            match &checkpoint {
+                Some(checkpoint) => {
+                    subject::trained::<Autodiff<B>>(checkpoint, &config, &probe, seeds, &device)
+                }
+                None => probe
+                    .survey::<Autodiff<B>>(&config, seeds, &device)
+                    .map_err(anyhow::Error::from),
+            }
         })??)
     };
     let thresholds = Thresholds {
@@ -199,7 +250,11 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         ..Thresholds::default()
     };
     let verdict = match (&survey, &stack, &prediction) {
-        (Some(survey), stack, _) => Verdict::of(survey, stack.as_ref().ok(), config.norm, thresholds),
+        (Some(survey), stack, _) => {
+            // What the theory says of a remedy, it says of a model at its start.
+            let stack = stack.as_ref().ok().filter(|_| checkpoint.is_none());
+            Verdict::of(survey, stack, config.norm, thresholds)
+        }
         (None, Ok(stack), Ok(prediction)) => Verdict::of_prediction(prediction, stack, thresholds),
         (None, Err(error), _) | (None, _, Err(error)) => {
             // Nothing was asked for but what does not exist.
@@ -208,16 +263,17 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     };
     let propagates = verdict.propagates;
     let report = ProbeReport {
-        title: title(&name, &config, args),
+        title: title(&name, &config, args, (length, causal)),
         settings: json!({
             "model": config,
-            "length": args.length,
+            "length": length,
             "batch": args.batch,
-            "causal": args.causal,
+            "causal": causal,
+            "checkpoint": checkpoint.as_ref().map(|checkpoint| checkpoint.path()),
             "first_seed": common.seed,
             "backend": kind.name(),
         }),
-        sizes: [args.length, config.d_model],
+        sizes: [length, config.d_model],
         survey,
         prediction: prediction.map_err(|error| error.to_string()),
         verdict,
@@ -251,14 +307,12 @@ impl ProbeArgs {
     }
 }
 
-fn read_recipe(path: &Path) -> anyhow::Result<(String, TextTransformerConfig)> {
-    anyhow::bail!(
-        "cannot probe '{}': recipes are not read yet, describe the model by flags",
-        path.display()
-    )
-}
-
-fn title(name: &str, config: &TextTransformerConfig, args: &ProbeArgs) -> String {
+fn title(
+    name: &str,
+    config: &TextTransformerConfig,
+    args: &ProbeArgs,
+    (length, causal): (usize, bool),
+) -> String {
     let norm = match config.norm {
         crate::model::NormPlacement::Post => "post-norm",
         crate::model::NormPlacement::Pre => "pre-norm",
@@ -274,8 +328,8 @@ fn title(name: &str, config: &TextTransformerConfig, args: &ProbeArgs) -> String
         config.attention_strength,
         config.feed_forward_strength,
         args.batch,
-        if args.causal { "causal " } else { "" },
-        args.length,
+        if causal { "causal " } else { "" },
+        length,
         seeds,
         if seeds == 1 { "" } else { "s" },
     )

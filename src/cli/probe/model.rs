@@ -124,6 +124,23 @@ impl Std {
 }
 
 impl ModelFlags {
+    /// The vocabulary, if it is given.
+    pub(super) fn vocabulary(&self) -> Option<usize> {
+        self.vocabulary
+    }
+
+    /// Whether any of the flags that change a model is given.
+    pub(super) fn is_given(&self) -> bool {
+        let plain = TextTransformerConfig::mini();
+        self.model.is_some()
+            || Self {
+                vocabulary: None,
+                ..self.clone()
+            }
+            .config(Some((String::new(), plain.clone())))
+            .is_ok_and(|(_, config)| config != plain)
+    }
+
     /// The configuration, over that of a recipe if there is one, and a name for it.
     ///
     /// # Errors
