@@ -120,8 +120,7 @@ impl Stack {
             tokens.variance += strength * added;
             tokens.covariance += strength * added;
             neglected += strength * missed / tokens.variance;
-            // Not `>`: what is not a number is refused too.
-            if !(neglected <= MOST_NEGLECTED) {
+            if neglected.is_nan() || neglected > MOST_NEGLECTED {
                 return Err(NoClosedForm::NotUniform {
                     layer,
                     variance: prediction.logit_variance,

@@ -63,6 +63,10 @@ pub(super) enum Rule {
     Sgd,
 }
 
+/// Sees the step, the model and its gradients.
+pub(super) type Watch<'a, B> =
+    dyn FnMut(usize, &TextTransformer<B>, &<B as AutodiffBackend>::Gradients) -> Result<(), ProbeError> + 'a;
+
 /// Trains on masked tokens at a constant rate; `watch` sees the model before each update with its gradients, and gives
 /// an error to stop.
 pub(super) fn train<B: AutodiffBackend>(
@@ -71,7 +75,7 @@ pub(super) fn train<B: AutodiffBackend>(
     rule: Rule,
     (steps, seed): (usize, u64),
     device: &Device<B>,
-    watch: &mut dyn FnMut(usize, &TextTransformer<B>, &B::Gradients) -> Result<(), ProbeError>,
+    watch: &mut Watch<'_, B>,
 ) -> anyhow::Result<(TextTransformer<B>, Vec<f64>)> {
     match rule {
         Rule::Adam => {
@@ -91,7 +95,7 @@ fn run<B: AutodiffBackend, O: Optimizer<TextTransformer<B>, B>>(
     (mut optimiser, rate): (O, f64),
     (steps, seed): (usize, u64),
     device: &Device<B>,
-    watch: &mut dyn FnMut(usize, &TextTransformer<B>, &B::Gradients) -> Result<(), ProbeError>,
+    watch: &mut Watch<'_, B>,
 ) -> anyhow::Result<(TextTransformer<B>, Vec<f64>)> {
     let objective = ObjectiveMode::masked(0.15)?;
     let batches = Batches::new(&text.packed, BATCH, seed)?;
