@@ -24,9 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .with_feed_forward_strength(strength.clone());
             let stack = Stack::of_text(&config, LENGTH)?;
             let predicted = match stack.predict() {
-                Ok(prediction) => format!("{:.3}", prediction.output().cosine),
+                Ok(prediction) if prediction.ended.is_none() => format!("{:.3}", prediction.output().cosine),
                 // Never a guess: outside its assumptions the theory gives a reason.
-                Err(_) => "–".to_owned(),
+                _ => "–".to_owned(),
             };
             let survey =
                 TextProbe::new(LENGTH).survey::<Autodiff<Flex>>(&config, 0..3, &Default::default())?;

@@ -154,6 +154,14 @@ impl ProbeReport {
             Ok(_) => text += "\nPredicted: the limit of wide models under uniform attention.\n",
             Err(reason) => text += &format!("\nPredicted: {reason}.\n"),
         }
+        if let Ok(Prediction {
+            ended: Some(reason),
+            layers,
+            ..
+        }) = &self.prediction
+        {
+            text += &format!("It ends after layer {}: {reason}.\n", layers.len());
+        }
         let reasons: std::collections::BTreeSet<String> =
             self.rows().into_iter().filter_map(|row| row.reason).collect();
         for reason in reasons.iter().take(1) {
@@ -254,7 +262,10 @@ impl ProbeReport {
             "title": self.title,
             "settings": self.settings,
             "seeds": self.survey.as_ref().map_or(0, |survey| survey.seeds),
-            "no_closed_form": self.prediction.as_ref().err(),
+            "no_closed_form": match &self.prediction {
+                Ok(prediction) => prediction.ended.as_ref().map(ToString::to_string),
+                Err(reason) => Some(reason.clone()),
+            },
             "exact": self.prediction.as_ref().ok().map(|prediction| prediction.exact),
             "neglected": self.prediction.as_ref().ok().map(|prediction| prediction.neglected),
             "rows": self.rows(),

@@ -229,7 +229,7 @@ fn scaled_cosine(stack: Option<&Stack>, depth: usize) -> Option<(f64, f64)> {
     let cosine = |alpha: f64| {
         let alpha = alpha / (depth as f64).sqrt();
         let prediction = stack.clone().with_strengths([alpha, alpha]).predict().ok()?;
-        Some(prediction.output().cosine)
+        prediction.ended.is_none().then(|| prediction.output().cosine)
     };
     Some((cosine(1.0)?, cosine(0.5)?))
 }

@@ -22,8 +22,8 @@ pub mod run;
 mod schedule;
 mod state;
 mod task;
-mod updates;
 mod translation;
+mod updates;
 
 pub use average::{AverageConfig, WeightAverage};
 pub use capture::{Capture, CaptureError, LayerCapture, capture};
@@ -41,9 +41,8 @@ pub use run::{RunFolder, RunInfo, RunLog, RunStatus};
 pub use schedule::{Decay, Schedule};
 pub use state::{Best, TrainState};
 pub use task::{Task, TextData, TextTask, TracedTask};
-pub use updates::{UpdateRow, UpdateWatch};
-pub use task::{Task, TextData, TextTask};
 pub use translation::{TranslationBatch, TranslationData};
+pub use updates::{UpdateRow, UpdateWatch};
 
 #[cfg(all(test, feature = "flex"))]
 mod tests;

@@ -19,7 +19,7 @@ use crate::model::TextTransformerConfig;
 use crate::report::plot::Figure;
 use crate::report::propagation::{ProbePlot, ProbeReport};
 use crate::signal::probe::TextProbe;
-use crate::signal::theory::{NoClosedForm, Stack, TheoryError};
+use crate::signal::theory::{NoClosedForm, Prediction, Stack, TheoryError};
 use crate::signal::{Thresholds, Verdict};
 
 use figures::FigureName;
@@ -254,6 +254,15 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
             // What the theory says of a remedy, it says of a model at its start.
             let stack = stack.as_ref().ok().filter(|_| checkpoint.is_none());
             Verdict::of(survey, stack, config.norm, thresholds)
+        }
+        (
+            None,
+            Ok(_),
+            Ok(Prediction {
+                ended: Some(reason), ..
+            }),
+        ) => {
+            anyhow::bail!("{reason}; measure it without --predict-only");
         }
         (None, Ok(stack), Ok(prediction)) => Verdict::of_prediction(prediction, stack, thresholds),
         (None, Err(error), _) | (None, _, Err(error)) => {

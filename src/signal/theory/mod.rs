@@ -10,10 +10,15 @@
 //!
 //! # Examples
 //! ```
+//! use wqk::attention::IndependentInit;
 //! use wqk::model::{Strength, TextTransformerConfig};
 //! use wqk::signal::theory::Stack;
 //!
-//! let large = TextTransformerConfig::bare(30_522, 1024, 24, 16).with_init_std(1.0 / 32.0);
+//! // With queries of 0 attention is exactly uniform.
+//! let uniform = IndependentInit { query_std: Some(0.0), ..IndependentInit::default() };
+//! let large = TextTransformerConfig::bare(30_522, 1024, 24, 16)
+//!     .with_init_std(1.0 / 32.0)
+//!     .with_attention_init(uniform.into());
 //! let constant = Stack::of_text(&large, 128)?.predict()?;
 //! let scaled = large
 //!     .with_attention_strength(Strength::SCALED)

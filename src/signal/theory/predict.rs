@@ -46,8 +46,10 @@ pub struct LayerPrediction {
 pub struct Prediction {
     /// The input of the first block.
     pub input: StreamState,
-    /// The blocks, first to last.
+    /// The blocks, first to last, as far as there is a closed form.
     pub layers: Vec<LayerPrediction>,
+    /// Why they end before the last block, where they do.
+    pub ended: Option<NoClosedForm>,
     /// Whether norms and inner products are exact expectations at any width, as they are without layer norms and with a
     /// linear feed-forward; else they hold for wide models whose tokens have equal norms and equal angles.
     pub exact: bool,
@@ -56,7 +58,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The stream after the last block.
+    /// The stream after the last block that is predicted.
     pub fn output(&self) -> &StreamState {
         self.layers.last().map_or(&self.input, |layer| &layer.stream)
     }
@@ -92,7 +94,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`TheoryError::Invalid`] for impossible numbers; [`TheoryError::NoClosedForm`] for a causal stack, and where
-    /// attention is too far from uniform.
+    /// attention is too far from uniform in the first layer; in a later one the prediction [ends](Prediction::ended).
     ///
     /// # Source
     /// Norms and inner products as the propagation paper's section 3.2, with layer norms and non-linear feed-forwards in
@@ -107,7 +109,7 @@ impl Stack {
             gram: self.tokens.centred_gram() / (d * d) as f64,
         };
         let mut tokens = start;
-        let mut neglected = 0.0;
+        let (mut neglected, mut ended) = (0.0, None);
         let mut layers = Vec::with_capacity(self.layers());
         for layer in 0..self.layers() {
             let input = match self.norm {
@@ -121,12 +123,16 @@ impl Stack {
             tokens.covariance += strength * added;
             neglected += strength * missed / tokens.variance;
             if neglected.is_nan() || neglected > MOST_NEGLECTED {
-                return Err(NoClosedForm::NotUniform {
+                let reason = NoClosedForm::NotUniform {
                     layer,
                     variance: prediction.logit_variance,
                     neglected,
+                };
+                if layer == 0 {
+                    return Err(reason.into());
                 }
-                .into());
+                ended = Some(reason);
+                break;
             }
             if self.norm == NormPlacement::Post {
                 tokens = tokens.normed(self.norm_epsilon);
@@ -141,6 +147,7 @@ impl Stack {
         Ok(Prediction {
             input: self.state(start),
             layers,
+            ended,
             exact: self.norm == NormPlacement::None && self.feed_forward.is_linear(),
             neglected,
         })
@@ -332,6 +339,17 @@ mod tests {
         assert!(reason(decoder).contains("causal"));
         let hot = mini.clone().with_init_std(0.3);
         assert!(reason(Stack::of_text(&hot, 64)).contains("layer 0"));
+    }
+
+    #[test]
+    fn a_prediction_ends_where_attention_stops_being_uniform() {
+        // Norms double in every layer, and logits go with their square.
+        let config = TextTransformerConfig::bare(500, 64, 24, 4).with_init_std(0.125);
+        let prediction = Stack::of_text(&config, 16).unwrap().predict().unwrap();
+        let ended = prediction.ended.clone().unwrap().to_string();
+        let layers = prediction.layers.len();
+        assert!((3..20).contains(&layers), "{layers}");
+        assert!(ended.contains(&format!("at layer {layers}")), "{ended}");
     }
 
     #[test]
