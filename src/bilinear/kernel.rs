@@ -30,7 +30,7 @@ const BLOCK: usize = 1 << 18;
 
 /// Rows in a block of a whole layer's factored path: as few as matrix products still do well with, and as many
 /// as pay.
-const MIN_ROWS: usize = 64;
+const MIN_ROWS: usize = 128;
 const MAX_ROWS: usize = 256;
 
 /// Rows in a panel of the dense path.
@@ -79,16 +79,23 @@ fn layer_factored<B: Backend>(q: Tensor<B, 2>, k: Tensor<B, 2>) -> Moments {
         };
         let (q_block, k_block) = (packed(block(&q)), packed(block(&k)));
         let (q_rest, k_rest) = (rest(&q), rest(&k));
-        let product = |a: &Tensor<B, 2>, b: &Tensor<B, 2>| a.clone().matmul(b.clone().transpose());
-        let pairs = product(&k_block, &q_rest) * product(&q_block, &k_rest);
+        // Two products in place of four: it is the long factor that costs, as products have to transpose it.
+        let both = Tensor::cat(vec![k_block.clone(), q_block.clone()], 0);
+        let against_q = both.clone().matmul(q_rest.clone().transpose());
+        let against_k = both.matmul(k_rest.clone().transpose());
+        let half = |product: &Tensor<B, 2>, from: usize| {
+            product.clone().slice([from..from + size, 0..inner - start])
+        };
+        let pairs = half(&against_q, 0) * half(&against_k, size);
         moments.trace += host(twice(pairs).sum_dim(1)).iter().sum::<f64>();
         let form = |gram: Tensor<B, 2>, x: &Tensor<B, 2>, x_block: Tensor<B, 2>| {
             host((twice(gram).matmul(x.clone()) * x_block).sum_dim(0))
         };
-        let k_gram = product(&k_block, &k_rest);
-        add(&mut moments.rows, &form(k_gram, &q_rest, q_block.clone()));
-        let q_gram = product(&q_block, &q_rest);
-        add(&mut moments.columns, &form(q_gram, &k_rest, k_block));
+        add(&mut moments.rows, &form(half(&against_k, 0), &q_rest, q_block));
+        add(
+            &mut moments.columns,
+            &form(half(&against_q, size), &k_rest, k_block),
+        );
     }
     clamp(&mut moments);
     moments
