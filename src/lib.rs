@@ -13,6 +13,7 @@ pub mod objective;
 pub mod random;
 pub mod report;
 pub mod signal;
+pub mod theory;
 pub mod train;
 
 // The program in the README compiles and runs with the other doctests.
