@@ -63,7 +63,15 @@ fn error_line(command: &mut Command, code: i32) -> String {
 #[test]
 fn help_names_every_subcommand() {
     let help = stdout(wqk().arg("--help"));
-    for name in ["score", "families", "--backend", "--threads", "--seed", "--quiet"] {
+    for name in [
+        "score",
+        "families",
+        "theory",
+        "--backend",
+        "--threads",
+        "--seed",
+        "--quiet",
+    ] {
         assert!(help.contains(name), "{name}");
     }
     assert!(stdout(wqk().args(["score", "--help"])).contains("--as-published"));
@@ -650,4 +658,103 @@ fn a_probe_of_what_cannot_be_says_so() {
     ] {
         wqk().arg("probe").args(arguments).assert().code(2);
     }
+}
+
+#[test]
+fn claims_are_listed_and_tried_with_a_code_for_each_verdict() {
+    let list = stdout(wqk().arg("theory"));
+    assert_eq!(list.matches("\n    ").count(), 12, "{list}");
+    let holds = stdout(wqk().args(["theory", "likelihood"]));
+    assert!(holds.contains("Verdict: holds."), "{holds}");
+    let fails = wqk()
+        .args(["theory", "tail"])
+        .assert()
+        .code(4)
+        .get_output()
+        .clone();
+    let fails = String::from_utf8(fails.stdout).unwrap();
+    assert!(
+        fails.contains("Verdict: assumptions met, conclusion fails."),
+        "{fails}"
+    );
+    let unknown = error_line(wqk().args(["theory", "fermat"]), 2);
+    assert!(
+        unknown.contains("no claim 'fermat'") && unknown.contains("rank-one"),
+        "{unknown}"
+    );
+    error_line(wqk().args(["theory", "tail", "--trained", "--synthetic"]), 2);
+}
+
+#[test]
+fn claims_are_reported_as_json_and_in_a_folder() {
+    let here = tempfile::tempdir().unwrap();
+    let report = here.path().join("theory");
+    let output = wqk()
+        .args([
+            "theory",
+            "directionality",
+            "--format",
+            "json",
+            "--seed",
+            "3",
+            "--out",
+        ])
+        .arg(&report)
+        .assert()
+        .code(4)
+        .get_output()
+        .clone();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let claim = &json["claims"][0];
+    assert_eq!(claim["verdict"], "conclusion_fails");
+    assert_eq!(json["settings"]["seed"], 3);
+    // The case of the proof: rows dominate, where the theorem says columns.
+    let conclusions = claim["parts"][0]["conclusions"].as_array().unwrap();
+    assert!(conclusions[1]["value"].as_f64().unwrap() > 0.5, "{claim}");
+    for file in [
+        "index.html",
+        "settings.json",
+        "directionality.svg",
+        "directionality.csv",
+        "directionality.json",
+    ] {
+        assert!(fs::metadata(report.join(file)).unwrap().len() > 30, "{file}");
+    }
+    // A folder that is no report is left alone.
+    let other = here.path().join("thesis");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("chapter.tex"), "years").unwrap();
+    let line = error_line(wqk().args(["theory", "tail", "--out"]).arg(&other), 1);
+    assert!(line.contains("no earlier report"), "{line}");
+}
+
+#[test]
+fn a_claim_is_tried_on_a_text_of_ones_own() {
+    let here = tempfile::tempdir().unwrap();
+    let path = here.path().join("mine.txt");
+    let line =
+        "It is a truth universally acknowledged that a short text is enough to train a small model on. ";
+    fs::write(&path, line.repeat(60)).unwrap();
+    let run = |claim: &str| {
+        let mut command = wqk();
+        command
+            .args(["theory", claim, "--steps", "3", "--quiet", "--text"])
+            .arg(&path);
+        command
+    };
+    let text = stdout(&mut run("context"));
+    assert!(
+        text.contains("On mine.txt") && text.contains("Verdict: holds."),
+        "{text}"
+    );
+    fs::write(&path, "too short").unwrap();
+    let line = error_line(&mut run("context"), 1);
+    assert!(line.contains("tokens"), "{line}");
+    let missing = error_line(
+        wqk()
+            .args(["theory", "tail", "--text"])
+            .arg(here.path().join("none.txt")),
+        1,
+    );
+    assert!(missing.contains("none.txt"), "{missing}");
 }

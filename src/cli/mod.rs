@@ -11,6 +11,7 @@ pub mod output;
 pub mod probe;
 mod runs;
 pub mod score;
+pub mod theory;
 pub mod train;
 
 use std::ffi::OsString;
@@ -45,6 +46,8 @@ pub enum Command {
     Probe(Box<probe::ProbeArgs>),
     /// List the families of models that can be scored
     Families(families::Args),
+    /// Try a claim of the structure paper on data: does it hold, are its assumptions met?
+    Theory(Box<theory::TheoryArgs>),
     /// Train the runs of a recipe, and resume them
     Train(Box<train::TrainArgs>),
 }
@@ -85,6 +88,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Score(args) => score::run(args, &cli.common),
         Command::Probe(args) => probe::run(args, &cli.common),
         Command::Families(args) => families::run(args),
+        Command::Theory(args) => theory::run(args, &cli.common),
         Command::Train(args) => train::run(args, &cli.common),
     }
 }
