@@ -91,30 +91,25 @@ pub enum BilinearError {
     },
     /// Tokens and gradients of raw scores that do not belong together.
     #[error(
-        "x has shape {x:?} and the gradient of the raw scores {beta:?}: they must be [batch, n, d_model] and \
-         [batch, n_heads, n, n], none of them 0"
+        "x has shape {:?} and the gradient of the raw scores {:?}: they must be [batch, n, d_model] and \
+         [batch, n_heads, n, n], none of them 0", .0.0, .0.1
     )]
-    Gradients {
-        /// The shape of the tokens.
-        x: [usize; 3],
-        /// The shape of the gradient.
-        beta: [usize; 4],
-    },
+    Gradients(
+        /// The shape of the tokens, and that of the gradient.
+        Box<([usize; 3], [usize; 4])>,
+    ),
     /// Tokens or gradients with a NaN or infinite entry.
     #[error("{0} holds NaN or infinite entries, of which no gradient can be made: has the run diverged?")]
     NotFiniteGradients(&'static str),
     /// Queries and keys that are not those of the raw scores.
     #[error(
-        "queries of shape {queries:?} and keys of {keys:?} do not fit a gradient of the raw scores of shape {beta:?}"
+        "queries of shape {:?} and keys of {:?} do not fit a gradient of the raw scores of shape {:?}",
+        .0[0], .0[1], .0[2]
     )]
-    Projected {
-        /// The shape of the queries.
-        queries: [usize; 4],
-        /// The shape of the keys.
-        keys: [usize; 4],
-        /// The shape of the gradient.
-        beta: [usize; 4],
-    },
+    Projected(
+        /// The shapes of the queries, of the keys and of the gradient.
+        Box<[[usize; 4]; 3]>,
+    ),
     /// A position that the batch does not have.
     #[error("sequence and position {at:?} were asked for, of {of:?}")]
     NoSuchPosition {

@@ -35,10 +35,7 @@ impl<B: Backend> ScoreGradients<B> {
     pub fn new(x: Tensor<B, 3>, beta: Tensor<B, 4>) -> Result<Self, BilinearError> {
         let ([batch, n, d], shape) = (x.dims(), beta.dims());
         if batch * n * d == 0 || shape[1] == 0 || shape != [batch, shape[1], n, n] {
-            return Err(BilinearError::Gradients {
-                x: x.dims(),
-                beta: shape,
-            });
+            return Err(BilinearError::Gradients(Box::new((x.dims(), shape))));
         }
         for (argument, finite) in [("x", is_finite(&x)), ("beta", is_finite(&beta))] {
             if !finite {
@@ -117,11 +114,7 @@ impl<B: Backend> ScoreGradients<B> {
         let heads = Heads::grouped(n_heads, k[1]);
         heads.check()?;
         if q != [batch, n_heads, n, q[3]] || k != [batch, k[1], n, q[3]] {
-            return Err(BilinearError::Projected {
-                queries: q,
-                keys: k,
-                beta: self.beta.dims(),
-            });
+            return Err(BilinearError::Projected(Box::new([q, k, self.beta.dims()])));
         }
         let (r, groups, per_group) = (q[3], k[1], heads.heads_per_group());
         // Each head with the keys of its group.

@@ -104,8 +104,8 @@ pub fn with(setting: &Setting, seed: u64) -> Outcome {
         .map(|i| {
             let m = Matrix::normal(32, 32, 1.0, &mut rng);
             Matrix::from_fn(32, 32, |r, c| {
-                let row = if i % 4 & 1 == 1 && r < 2 { 5.0 } else { 1.0 };
-                let column = if i % 4 & 2 == 2 && c < 2 { 5.0 } else { 1.0 };
+                let row = if i % 2 == 1 && r < 2 { 5.0 } else { 1.0 };
+                let column = if i % 4 >= 2 && c < 2 { 5.0 } else { 1.0 };
                 m.at(r, c) * row * column
             })
         })
