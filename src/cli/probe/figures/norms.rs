@@ -30,7 +30,7 @@ pub(super) fn norms<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
         Axis::log("norm of a token / root mean square"),
     );
     let mut tails = Curves::new(
-        "Heaviness of the tails: kurtosis of the entries' scale",
+        "Heaviness of the tails of the norms of tokens",
         Axis::integer("layer"),
         Axis::log("E‖x‖⁴ / (E‖x‖²)²"),
     );
