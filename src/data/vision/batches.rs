@@ -82,6 +82,11 @@ impl<'a> ImageBatches<'a> {
         self.batch
     }
 
+    /// Height and width of the images.
+    pub fn image_size(&self) -> usize {
+        self.size
+    }
+
     /// The mean and deviation by which pixels are normalised.
     pub fn normalisation(&self) -> &Normalisation {
         &self.normalisation

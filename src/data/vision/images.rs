@@ -34,27 +34,36 @@ pub trait Images: Debug + Send + Sync {
     fn name(&self, index: usize) -> String;
 }
 
-/// Some images of a set, those with numbers in a range.
+/// Some images of a set.
 #[derive(Debug, Clone)]
 pub struct Subset<'a> {
     images: &'a dyn Images,
-    range: Range<usize>,
+    indices: Vec<usize>,
 }
 
 impl<'a> Subset<'a> {
-    /// The images in a range, cut to those that there are.
+    /// The images with numbers in a range, cut to those that there are.
     pub fn new(images: &'a dyn Images, range: Range<usize>) -> Self {
-        let end = range.end.min(images.len());
         Self {
             images,
-            range: range.start.min(end)..end,
+            indices: range.take_while(|&index| index < images.len()).collect(),
+        }
+    }
+
+    /// `n` images, or all if there are fewer, spread evenly over the set: over all classes where they lie by class.
+    pub fn spread(images: &'a dyn Images, n: usize) -> Self {
+        let (len, n) = (images.len() as u128, n.min(images.len()) as u128);
+        Self {
+            images,
+            // Below `len`, which fits.
+            indices: (0..n).map(|i| (i * len / n) as usize).collect(),
         }
     }
 }
 
 impl Images for Subset<'_> {
     fn len(&self) -> usize {
-        self.range.len()
+        self.indices.len()
     }
 
     fn classes(&self) -> &[String] {
@@ -62,14 +71,14 @@ impl Images for Subset<'_> {
     }
 
     fn label(&self, index: usize) -> usize {
-        self.images.label(self.range.start + index)
+        self.images.label(self.indices[index])
     }
 
     fn picture(&self, index: usize) -> Result<Picture, ImageError> {
-        self.images.picture(self.range.start + index)
+        self.images.picture(self.indices[index])
     }
 
     fn name(&self, index: usize) -> String {
-        self.images.name(self.range.start + index)
+        self.images.name(self.indices[index])
     }
 }

@@ -144,6 +144,17 @@ fn class_folders_are_scaled_and_coloured() {
 }
 
 #[test]
+fn subsets_are_ranges_or_spread() {
+    let folder = tempfile::tempdir().unwrap();
+    cifar10(folder.path());
+    let images = Cifar10::test(folder.path()).unwrap();
+    let labels = |subset: Subset<'_>| (0..subset.len()).map(|i| subset.label(i)).collect::<Vec<_>>();
+    assert_eq!(labels(Subset::new(&images, 7..20)), [7, 8, 9]);
+    assert_eq!(labels(Subset::spread(&images, 4)), [0, 2, 5, 7]);
+    assert_eq!(labels(Subset::spread(&images, 100)).len(), 10);
+}
+
+#[test]
 fn crops_shift_and_mirror() {
     // Rows 0 1 2 / 3 4 5 / 6 7 8 in each colour.
     let picture = Picture::new(3, 3, [0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(3));
