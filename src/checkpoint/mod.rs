@@ -26,6 +26,7 @@ mod lanes;
 mod module;
 mod options;
 mod plan;
+pub mod pretrained;
 mod published;
 mod score;
 mod significance;

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod characters;
+mod hub;
 mod pieces;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CHANNELS, ImageError, Images, Picture};
+use crate::checkpoint::pretrained::HubFile;
 
 /// Mean and standard deviation of each colour, by which pixels are normalised: `(pixel/255 − mean)/std`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,24 @@ impl Normalisation {
             value: format!("mean {:?}, standard deviation {:?}", self.mean, self.std),
             must: "finite, with deviations above 0 (images of which at least one pixel differs)",
         })
+    }
+
+    /// `preprocessor_config.json`, by which Hugging Face's `transformers` prepares images of `size` pixels alike.
+    pub fn hub_file(&self, size: usize) -> HubFile {
+        let json = serde_json::json!({
+            "image_processor_type": "ViTImageProcessor",
+            "do_resize": true,
+            "size": {"height": size, "width": size},
+            "do_rescale": true,
+            "rescale_factor": 1.0 / 255.0,
+            "do_normalize": true,
+            "image_mean": self.mean,
+            "image_std": self.std,
+        });
+        HubFile {
+            name: "preprocessor_config.json",
+            content: format!("{json:#}\n"),
+        }
     }
 
     /// The pixels of an image, normalised, in their order.
