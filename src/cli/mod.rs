@@ -5,6 +5,7 @@
 
 pub mod common;
 pub mod demo;
+pub mod export;
 pub mod families;
 mod interrupt;
 pub mod output;
@@ -50,6 +51,8 @@ pub enum Command {
     Theory(Box<theory::TheoryArgs>),
     /// Train the runs of a recipe, and resume them
     Train(Box<train::TrainArgs>),
+    /// Write the model of a run to a folder that Hugging Face's transformers loads
+    Export(export::Args),
 }
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
@@ -90,6 +93,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Families(args) => families::run(args),
         Command::Theory(args) => theory::run(args, &cli.common),
         Command::Train(args) => train::run(args, &cli.common),
+        Command::Export(args) => export::run(args, &cli.common),
     }
 }
 
