@@ -51,6 +51,23 @@ pub struct AttentionLayer<'a, B: Backend> {
     pub attention: AttentionModule<'a, B>,
 }
 
+impl<'a, B: Backend> AttentionLayer<'a, B> {
+    /// The self-attention layer of a stack, at a place in it, by the path of its module.
+    pub fn new(
+        stack: impl Into<String>,
+        index: usize,
+        module: impl Into<String>,
+        attention: impl Into<AttentionModule<'a, B>>,
+    ) -> Self {
+        Self {
+            stack: stack.into(),
+            index,
+            module: module.into(),
+            attention: attention.into(),
+        }
+    }
+}
+
 /// A model that shows its self-attention layers, so that they can be scored and probed.
 ///
 /// Cross-attention is left out: its two sides live in different spaces.

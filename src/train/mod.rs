@@ -15,6 +15,8 @@ mod devices;
 mod experiment;
 mod fit;
 mod launch;
+#[cfg(feature = "learner")]
+pub mod learner;
 mod observer;
 mod optimiser;
 pub mod recipe;
@@ -44,5 +46,7 @@ pub use task::{Task, TextData, TextTask, TracedTask};
 pub use translation::{TranslationBatch, TranslationData};
 pub use updates::{UpdateRow, UpdateWatch};
 
+#[cfg(all(test, feature = "flex"))]
+mod golden;
 #[cfg(all(test, feature = "flex"))]
 mod tests;
