@@ -4,6 +4,7 @@ mod bytes;
 mod characters;
 mod hub;
 mod pieces;
+mod words;
 
 use std::path::{Path, PathBuf};
 

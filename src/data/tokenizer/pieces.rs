@@ -1,12 +1,15 @@
 //! Word pieces, and whatever else the `tokenizers` library reads.
 
 use tokenizers::decoders::wordpiece::WordPiece as WordPieceDecoder;
+use tokenizers::models::ModelWrapper;
 use tokenizers::models::wordpiece::WordPiece;
-use tokenizers::normalizers::BertNormalizer;
+use tokenizers::normalizers::{BertNormalizer, NormalizerWrapper};
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{AddedToken, Tokenizer};
 
 use super::SPECIAL;
+use super::words::Words;
 use crate::data::DataError;
 use crate::objective::Vocabulary;
 
@@ -35,6 +38,8 @@ const MASK: &[&str] = &["[MASK]", "<mask>"];
 #[derive(Debug, Clone)]
 pub(super) struct Pieces {
     inner: Tokenizer,
+    /// Where each word can be encoded by itself.
+    words: Option<Words>,
 }
 
 impl Pieces {
@@ -99,7 +104,8 @@ impl Pieces {
         if inner.get_vocab_size(true) == 0 {
             return Err("its vocabulary is empty".to_owned());
         }
-        Ok(Self { inner })
+        let words = is_by_words(&inner).then(Words::new);
+        Ok(Self { inner, words })
     }
 
     pub(super) fn vocabulary(&self) -> Vocabulary {
@@ -125,8 +131,14 @@ impl Pieces {
             bytes: text.len(),
             message: error.to_string(),
         };
-        let encoding = self.inner.encode_fast(text, false).map_err(failed)?;
-        Ok(encoding.get_ids().to_vec())
+        let encode = |text: &str| {
+            let encoding = self.inner.encode_fast(text, false).map_err(failed)?;
+            Ok(encoding.get_ids().to_vec())
+        };
+        match &self.words {
+            Some(words) => words.encode(text, encode),
+            None => encode(text),
+        }
     }
 
     pub(super) fn decode(&self, tokens: &[u32]) -> Result<String, DataError> {
@@ -136,5 +148,68 @@ impl Pieces {
                 bytes: size_of_val(tokens),
                 message: error.to_string(),
             })
+    }
+}
+
+/// Whether the tokens of a text are those of its words, one after the other: so it is with BERT's
+/// normaliser, which changes characters one by one, BERT's splitting, and word pieces. Added tokens could
+/// reach across words, but for the special ones, which are never looked for in a text.
+fn is_by_words(inner: &Tokenizer) -> bool {
+    matches!(inner.get_model(), ModelWrapper::WordPiece(_))
+        && matches!(inner.get_normalizer(), Some(NormalizerWrapper::BertNormalizer(_)))
+        && matches!(
+            inner.get_pre_tokenizer(),
+            Some(PreTokenizerWrapper::BertPreTokenizer(_))
+        )
+        && inner
+            .get_added_tokens_decoder()
+            .values()
+            .all(|token| token.special)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::data::bundled;
+    use crate::random;
+
+    /// By words and by the whole text the tokens are the same, on real articles and on whatever characters
+    /// there are.
+    #[test]
+    fn by_words_as_by_the_whole() {
+        let vocabulary = include_bytes!("../../../assets/wikipedia/vocab.txt");
+        let pieces = Pieces::from_vocab(vocabulary).unwrap();
+        assert!(pieces.words.is_some());
+        let whole = |text: &str| pieces.inner.encode_fast(text, false).unwrap().get_ids().to_vec();
+        for article in bundled::documents().unwrap().take(12) {
+            let text = article.unwrap().with_title();
+            assert_eq!(pieces.encode(&text).unwrap(), whole(&text));
+        }
+        // Blanks of all kinds, controls, marks that combine, scripts without blanks, special tokens as text.
+        let odd: Vec<char> = " \t\r\n\u{85}\u{a0}\u{2028}\u{3000}\u{200b}\u{feff}\0\u{1}\u{301}\u{327}éÅÅßİΣς中文한国a1-.'’[MASK]\u{1f600}\u{d7ff}\u{10ffff}"
+            .chars()
+            .collect();
+        let mut rng = random::stream(2, ["odd text"]);
+        for _ in 0..3000 {
+            let text: String = (0..rng.random_range(1..40))
+                .map(|_| odd[rng.random_range(0..odd.len())])
+                .collect();
+            assert_eq!(pieces.encode(&text).unwrap(), whole(&text), "{text:?}");
+        }
+        let long = "x".repeat(300) + " [MASK] and [UNK]";
+        assert_eq!(pieces.encode(&long).unwrap(), whole(&long));
+    }
+
+    #[test]
+    fn an_added_token_may_reach_across_words() {
+        let vocabulary = include_bytes!("../../../assets/wikipedia/vocab.txt");
+        let mut inner = Pieces::from_vocab(vocabulary).unwrap().inner;
+        inner.add_tokens(&[AddedToken::from("of the", false)]);
+        let pieces = Pieces::new(inner).unwrap();
+        assert!(pieces.words.is_none());
+        let tokens = pieces.encode("king of the hill").unwrap();
+        assert!(tokens.contains(&pieces.inner.token_to_id("of the").unwrap()));
     }
 }
