@@ -288,7 +288,12 @@ fn inputs(jobs: &[Job]) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
         let index = match firsts.iter().position(shared) {
             Some(index) => index,
             None => {
-                inputs.push(TextInput::open(&job.recipe)?);
+                let input = TextInput::open(&job.recipe)?;
+                // What was passed over is a result, not progress.
+                for note in input.notes() {
+                    eprintln!("wqk: note: {note}");
+                }
+                inputs.push(input);
                 firsts.push(&job.recipe);
                 inputs.len() - 1
             }

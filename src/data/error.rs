@@ -164,7 +164,7 @@ pub enum DataError {
     },
     /// A token cache that cannot be made or read.
     #[error(
-        "{path}: the token cache cannot be used ({source}): check the free space and the permissions, or name another folder for caches",
+        "{path}: the token cache cannot be used ({source}): check the free space and the permissions, or name another folder for caches by WQK_CACHE",
         path = .path.display()
     )]
     Cache {

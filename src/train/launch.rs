@@ -17,15 +17,18 @@ use super::state::TrainState;
 use super::task::{Task, TextData, TextTask};
 use crate::attention::HasAttention;
 use crate::bilinear::Summary;
-use crate::data::{DataError, Document, Packed, Tokenizer, bundled};
+use crate::data::{
+    CacheState, DataError, Document, Packed, ReadReport, Sequences, Tokenizer, bundled, default_cache_folder,
+};
 
 /// The text of a recipe as tokens, which all its runs share.
 #[derive(Debug)]
 pub struct TextInput {
-    train: Packed,
-    held_out: Packed,
+    train: Box<dyn Sequences>,
+    held_out: Box<dyn Sequences>,
     tokenizer: Tokenizer,
     data_sha256: String,
+    notes: Vec<String>,
 }
 
 impl TextInput {
@@ -46,26 +49,72 @@ impl TextInput {
             // A recipe on text has one: it was checked.
             Some(TokenizerSection::Bytes) | None => Tokenizer::bytes(),
         };
-        let (DataSection::Bundled { length, held_out } | DataSection::Text { length, held_out, .. }) = data;
-        let (train, held_out) = Packed::new(documents(data)?, &tokenizer, *length)?.hold_out(*held_out)?;
-        // What a run learns from is the tokens: files that give the same are the same data.
-        let mut bytes = Vec::with_capacity(4 * (train.tokens().len() + held_out.tokens().len()));
-        for token in train.tokens().iter().chain(held_out.tokens()) {
-            bytes.extend(token.to_le_bytes());
+        match data {
+            DataSection::Bundled { length, held_out } => {
+                let packed = Packed::new(documents(data)?, &tokenizer, *length)?;
+                let sha256 = bundled::SHA256.to_owned();
+                Ok(Self::new(
+                    packed.hold_out(*held_out)?,
+                    tokenizer,
+                    sha256,
+                    Vec::new(),
+                ))
+            }
+            DataSection::Text {
+                corpus,
+                length,
+                held_out,
+            } => {
+                let base = Path::new("");
+                let folder = default_cache_folder();
+                match corpus.cached(base, &tokenizer, *length, &folder, &mut |_| {}) {
+                    Ok(cached) => {
+                        let mut notes = passed_over(&cached.report);
+                        if let CacheState::Rebuilt { problem } = cached.state {
+                            notes.push(format!("{}: {problem}: it was made again", cached.path.display()));
+                        }
+                        let parts = cached.sequences.hold_out(*held_out)?;
+                        Ok(Self::new(parts, tokenizer, cached.corpus, notes))
+                    }
+                    // Nowhere to write is no reason not to train.
+                    Err(error @ DataError::Cache { .. }) => {
+                        let (packed, report) = corpus.pack(base, &tokenizer, *length)?;
+                        let mut notes = passed_over(&report);
+                        notes.push(format!("{error}; the tokens are kept in memory"));
+                        let parts = packed.hold_out(*held_out)?;
+                        Ok(Self::new(parts, tokenizer, corpus.sha256(base)?, notes))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
         }
-        Ok(Self {
-            data_sha256: sha256(&bytes),
-            train,
-            held_out,
+    }
+
+    fn new<S: Sequences + 'static>(
+        (train, held_out): (S, S),
+        tokenizer: Tokenizer,
+        data_sha256: String,
+        notes: Vec<String>,
+    ) -> Self {
+        Self {
+            train: Box::new(train),
+            held_out: Box::new(held_out),
             tokenizer,
-        })
+            data_sha256,
+            notes,
+        }
+    }
+
+    /// What was passed over, and whatever else is worth saying of the text, one line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What a task takes.
     pub fn data(&self) -> TextData<'_> {
         TextData {
-            train: &self.train,
-            held_out: &self.held_out,
+            train: self.train.as_ref(),
+            held_out: self.held_out.as_ref(),
             vocabulary: self.tokenizer.vocabulary(),
         }
     }
@@ -79,6 +128,11 @@ impl TextInput {
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
+}
+
+fn passed_over(report: &ReadReport) -> Vec<String> {
+    let report = (!report.is_whole()).then(|| report.to_string());
+    report.into_iter().collect()
 }
 
 fn documents(data: &DataSection) -> Result<Box<dyn Iterator<Item = Result<Document, DataError>>>, DataError> {

@@ -84,6 +84,7 @@ fn train() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("wqk"));
     // One thread: two of a backend's own may add up in another order.
     command.args(["train", "--threads", "1", "--quiet"]);
+    command.env("WQK_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/token-cache"));
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -338,6 +339,7 @@ fn a_read_only_folder_stops_the_run_and_leaves_its_checkpoints() {
         }
         command
             .current_dir(place.folder.path())
+            .env("WQK_CACHE", out.join("token-cache"))
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         command.spawn().unwrap()

@@ -52,7 +52,7 @@ pub struct Cached {
     pub report: ReadReport,
     /// Whether it was there or had to be made.
     pub state: CacheState,
-    /// The SHA-256, in hexadecimal, of what was read and how: the same for the same text.
+    /// [`CorpusSpec::sha256`].
     pub corpus: String,
     /// The file.
     pub path: PathBuf,
@@ -106,7 +106,7 @@ impl CorpusSpec {
             return Err(DataError::SequenceLength(n));
         }
         let files = self.files(base)?;
-        let key = key::Key::new(self, &files, tokenizer)?;
+        let key = key::Key::new(self.sha256(base)?, tokenizer)?;
         let path = folder.join(format!("{}.tokens", key.name()));
         let failed = |source| DataError::cache(folder, source);
         let problem = match Mapped::open(&path, &key)? {
