@@ -287,14 +287,24 @@ impl Launch<'_> {
                 resumed: before.resumed,
                 ..info
             };
-            return RunWriter::resume(self.folder, info, keep, watch, self.stop);
+            let (writer, latest) = RunWriter::resume(self.folder, info, keep, watch, self.stop)?;
+            return Ok((self.with_tensorboard(writer)?, latest));
         }
         let recipe = self.recipe.to_toml();
         let new = NewRun {
             recipe: &recipe,
             tokenizer,
         };
-        RunWriter::create(self.folder, new, info, keep, watch, self.stop).map(|writer| (writer, None))
+        let writer = RunWriter::create(self.folder, new, info, keep, watch, self.stop)?;
+        Ok((self.with_tensorboard(writer)?, None))
+    }
+
+    fn with_tensorboard<B: AutodiffBackend>(&self, writer: RunWriter<B>) -> Result<RunWriter<B>, TrainError> {
+        if self.recipe.log.tensorboard {
+            writer.with_tensorboard()
+        } else {
+            Ok(writer)
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub use launch::{Launch, TextInput};
 pub use observer::{Evaluation, Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
 pub use optimiser::{AdamWByRank, Moments, adamw};
 pub use recipe::{Recipe, RecipeFile};
-pub use run::{RunFolder, RunInfo, RunLog, RunStatus};
+pub use run::{RunFolder, RunInfo, RunLog, RunStatus, TensorBoard};
 pub use schedule::{Decay, Schedule};
 pub use state::{Best, TrainState};
 pub use task::{Task, TextData, TextTask, TracedTask};

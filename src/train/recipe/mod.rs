@@ -29,6 +29,8 @@
 //! every = 1000
 //! [checkpoint]
 //! every = 1000
+//! [log]
+//! tensorboard = true                       # an event file in the folder of the run
 //!
 //! [[arms]]                                 # each lays model, objective, init or train over the sections above
 //! name = "encoder"
@@ -52,7 +54,9 @@ use toml::Table;
 
 pub use file::{Options, RecipeFile};
 pub use model::{ModelFields, ModelSection};
-pub use sections::{AverageSection, DataSection, Precision, ScoreSection, TokenizerSection, TrainSection};
+pub use sections::{
+    AverageSection, DataSection, LogSection, Precision, ScoreSection, TokenizerSection, TrainSection,
+};
 
 use super::checkpoints::{CheckpointConfig, sha256};
 use super::config::TrainError;
@@ -95,6 +99,9 @@ pub struct Recipe {
     /// When checkpoints are written.
     #[serde(default)]
     pub checkpoint: CheckpointConfig,
+    /// What is logged beside the tables of the run.
+    #[serde(default)]
+    pub log: LogSection,
 }
 
 impl Recipe {

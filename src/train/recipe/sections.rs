@@ -210,6 +210,14 @@ impl Default for ScoreSection {
     }
 }
 
+/// What is logged beside the tables of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSection {
+    /// An event file of TensorBoard in the folder of the run.
+    pub tensorboard: bool,
+}
+
 /// An exponential average of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

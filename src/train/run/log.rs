@@ -10,6 +10,7 @@ use burn::tensor::backend::AutodiffBackend;
 use serde::{Deserialize, Serialize};
 
 use super::names;
+use super::tensorboard::TensorBoard;
 use crate::attention::HasAttention;
 use crate::train::config::TrainError;
 use crate::train::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
@@ -24,6 +25,7 @@ pub struct RunLog<B> {
     held_out: Table,
     scores: Table,
     events: Lines,
+    board: Option<TensorBoard>,
     watch: ScoreWatch<B>,
 }
 
@@ -79,8 +81,20 @@ impl<B: AutodiffBackend> RunLog<B> {
             held_out: table(names::HELD_OUT)?,
             scores: table(names::SCORES)?,
             events: Lines::new(folder.join(names::EVENTS), open)?,
+            board: None,
             watch,
         })
+    }
+
+    /// Writes all of it to an event file of TensorBoard too, in `folder`; `done` updates were done before.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where the file cannot be written.
+    pub fn with_tensorboard(mut self, folder: &Path, done: usize) -> Result<Self, TrainError> {
+        let board =
+            TensorBoard::create(folder, done).map_err(|source| TrainError::unwritable(folder, source))?;
+        self.board = Some(board);
+        Ok(self)
     }
 
     /// The watcher that scores the layers.
@@ -93,6 +107,7 @@ impl<B: AutodiffBackend> RunLog<B> {
         for table in [&mut self.steps, &mut self.held_out, &mut self.scores] {
             table.flush()?;
         }
+        to_board(&mut self.board, TensorBoard::flush)?;
         self.events.flush()
     }
 
@@ -188,10 +203,12 @@ where
             Event::Step { row, .. } => {
                 self.steps.write(row)?;
                 self.events.write(&Line::Step(row))?;
+                to_board(&mut self.board, |board| board.step(row))?;
             }
             Event::Evaluated { row } => {
                 self.held_out.write(row)?;
                 self.events.write(&Line::Evaluated(row))?;
+                to_board(&mut self.board, |board| board.evaluation(row))?;
                 self.flush()?;
             }
         }
@@ -204,7 +221,19 @@ where
             }
             self.events.write(&Line::Score(row))?;
         }
+        to_board(&mut self.board, |board| board.scores(new))?;
         if new.is_empty() { Ok(()) } else { self.flush() }
+    }
+}
+
+/// Writes to the event file, where there is one.
+fn to_board(
+    board: &mut Option<TensorBoard>,
+    write: impl Fn(&mut TensorBoard) -> std::io::Result<()>,
+) -> Result<(), TrainError> {
+    match board {
+        Some(board) => write(board).map_err(|source| TrainError::unwritable(board.path(), source)),
+        None => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `held_out.csv` | [`HeldOutRow`](super::HeldOutRow), one for each evaluation |
 //! | `scores.csv` | one row for each layer of each scoring, and, where asked for, for each of its heads |
 //! | `log.jsonl` | all of these in their order, one JSON object a line, told apart by `event` |
+//! | `events.out.tfevents.…` | steps, evaluations and scores for TensorBoard, where the recipe asks for it; one file for each time that the run was begun or resumed |
 //! | `tokenizer.json` | the tokenizer, where the run is on text |
 //! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser and state |
 //!
@@ -18,11 +19,13 @@
 mod folder;
 mod info;
 mod log;
+mod tensorboard;
 mod writer;
 
 pub use folder::RunFolder;
 pub use info::{RunInfo, RunStatus};
 pub use log::RunLog;
+pub use tensorboard::TensorBoard;
 pub use writer::{NewRun, RunWriter, Stop};
 
 /// Names of the files in the folder of a run.

@@ -143,6 +143,16 @@ impl<B: AutodiffBackend> RunWriter<B> {
         Ok((writer, latest))
     }
 
+    /// Writes an event file of TensorBoard too.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where it cannot be written.
+    pub fn with_tensorboard(mut self) -> Result<Self, TrainError> {
+        let done = self.info.resumed.last().copied().unwrap_or(0);
+        self.log = self.log.with_tensorboard(&self.folder, done)?;
+        Ok(self)
+    }
+
     /// The watcher that scores the layers.
     pub fn scores(&self) -> &ScoreWatch<B> {
         self.log.scores()
