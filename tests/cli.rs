@@ -1,5 +1,7 @@
 //! The `wqk` command as a user meets it: help, formats, outputs, and errors.
 
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/train.rs"]
 mod train;
 

@@ -4,6 +4,7 @@
 //! [`Common`] flags. Errors end here: one line on standard error, exit code 1, or 2 for a usage error.
 
 pub mod common;
+pub mod compare;
 pub mod demo;
 pub mod export;
 pub mod families;
@@ -53,6 +54,8 @@ pub enum Command {
     Train(Box<train::TrainArgs>),
     /// Write the model of a run to a folder that Hugging Face's transformers loads
     Export(export::Args),
+    /// Compare runs: losses, speed-up and scores, with tests over seeds
+    Compare(compare::CompareArgs),
 }
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
@@ -94,6 +97,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Theory(args) => theory::run(args, &cli.common),
         Command::Train(args) => train::run(args, &cli.common),
         Command::Export(args) => export::run(args, &cli.common),
+        Command::Compare(args) => compare::run(args, &cli.common),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tables, curves and pages made of results.
 
+pub mod compare;
 pub mod drafts;
 pub mod experiment;
 pub mod folder;
