@@ -129,6 +129,8 @@ impl<B: AutodiffBackend> RunWriter<B> {
         let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
         let step = latest.as_ref().map_or(0, |latest| latest.info().step);
         info.resumed.push(step);
+        // A run that was killed after its last update has none left that would say so.
+        info.step = step;
         info.status = RunStatus::Running;
         info.error = None;
         info.write(folder)?;
