@@ -162,6 +162,11 @@ fn speed_up_losses_and_tests_in_closed_form() {
         close(saved.unwrap(), expected, 0.006);
     }
     close(effect.speed_up().unwrap().median, 0.5, 0.006);
+    // Evaluations every 1,000 updates, joined by lines, which lie above a convex curve.
+    for (saved, expected) in effect.held_out_speed_ups.iter().zip([1.0 / 3.0, 0.5, 0.6]) {
+        let saved = saved.unwrap();
+        assert!((expected - 0.1..=expected + 1e-9).contains(&saved), "{saved}");
+    }
     let loss = effect.loss.as_ref().unwrap();
     // e^{−4f} − e^{−4} at the last update, exactly what the logs hold.
     let differences = [1.5, 2.0, 2.5].map(|faster: f64| (-4.0 * faster).exp() - (-4.0_f64).exp());
@@ -196,7 +201,8 @@ fn speed_up_losses_and_tests_in_closed_form() {
             "3",
             "1.018",
             "",
-            "1.143"
+            "1.143",
+            ""
         ]
     );
     assert_eq!(rows[1][2..4], ["symmetric", "3"]);
