@@ -9,7 +9,7 @@ use wqk::checkpoint::{LayerReport, Options, Settings, open};
 use crate::{B, Triple, deviation, score};
 
 /// The folder of that name; says why a test does nothing where it is not there.
-fn shared(name: &str) -> Option<PathBuf> {
+pub fn shared(name: &str) -> Option<PathBuf> {
     let root = std::env::var_os("WQK_SHARED").map(PathBuf::from);
     let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"));
     let path = root.join(name);
