@@ -660,6 +660,55 @@ fn a_probe_of_what_cannot_be_says_so() {
     ] {
         wqk().arg("probe").args(arguments).assert().code(2);
     }
+
+#[test]
+fn nothing_that_was_asked_for_is_dropped_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (llama(&folder.path().join("a")), llama(&folder.path().join("b")));
+    for format in ["markdown", "latex"] {
+        let plain = stdout(wqk().args(["score", "--format", format]).arg(&before));
+        let heads = stdout(wqk().args(["score", "--heads", "--format", format]).arg(&before));
+        assert!(
+            !plain.contains("of heads") && heads.contains("Symmetry of heads"),
+            "{heads}"
+        );
+    }
+    // The file holds no norms.
+    let folded = stdout(wqk().args(["score", "--fold-norm"]).arg(&before));
+    assert!(folded.contains("no norm gain to fold in"), "{folded}");
+    let csv = stdout(
+        wqk()
+            .args(["score", "--fold-norm", "--format", "csv"])
+            .arg(&before),
+    );
+    assert!(csv.contains(",false,") && !csv.contains(",true,"), "{csv}");
+    let plot = folder.path().join("change.svg");
+    let diff = stdout(
+        wqk()
+            .args(["score", "--diff", "--gamma", "1.5", "--plot"])
+            .arg(&plot)
+            .args([&before, &after]),
+    );
+    assert!(diff.contains("γ = 1.5; wqk "), "{diff}");
+    let svg = fs::read_to_string(&plot).unwrap();
+    assert!(
+        svg.contains("(before)") && svg.contains("(after)") && svg.contains(">layer<"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn what_may_be_a_model_of_the_hub_is_said_to_be_fetchable() {
+    let error = error_line(wqk().args(["score", "org/no-such-model"]), 1);
+    assert!(
+        error.contains("hf download org/no-such-model") && error.contains("hf://"),
+        "{error}"
+    );
+    if !cfg!(feature = "hub") {
+        let error = error_line(wqk().args(["score", "hf://org/model"]), 1);
+        assert!(error.contains("--features hub"), "{error}");
+    }
+    error_line(wqk().args(["score", "hf://../model"]), 1);
 }
 
 #[test]

@@ -484,3 +484,27 @@ fn csv<'r, R: Serialize, I: Iterator<Item = R>>(
     }
     writer.flush()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn settings_keep_their_types() {
+        for (text, value) in [
+            ("64", json!(64)),
+            ("0.001", json!(0.001)),
+            ("0, 1, 2", json!([0, 1, 2])),
+            ("linear decay", json!("linear decay")),
+            ("3 layers, 2", json!("3 layers, 2")),
+            ("0.1.0", json!("0.1.0")),
+            ("", json!("")),
+        ] {
+            assert_eq!(typed(text), value, "{text}");
+        }
+        let digest = "0123456789".repeat(6);
+        assert_eq!(typed(&digest), json!(digest));
+    }
+}
