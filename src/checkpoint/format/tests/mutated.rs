@@ -7,7 +7,7 @@ use rand_chacha::rand_core::Rng;
 use crate::checkpoint::format::fuzz;
 use crate::random;
 
-/// Mutants of each seed.
+/// Mutants of each seed, if the environment's `WQK_MUTANTS` says nothing else.
 const MUTANTS: usize = 400;
 
 /// Changes a few bytes, or cuts, repeats or moves a stretch, as fuzzers do.
@@ -43,6 +43,8 @@ fn check(target: fn(&[u8]), folder: &str) {
         println!("skipped: {} is not part of a packaged crate", folder.display());
         return;
     }
+    let asked = std::env::var("WQK_MUTANTS").ok().and_then(|text| text.parse().ok());
+    let mutants: usize = asked.unwrap_or(MUTANTS);
     let mut seeds = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -54,7 +56,7 @@ fn check(target: fn(&[u8]), folder: &str) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let mut rng = random::stream(0, ["mutants", name.as_str()]);
         target(&seed);
-        for _ in 0..MUTANTS {
+        for _ in 0..mutants {
             let mut mutant = seed.clone();
             mutate(&mut mutant, &mut rng);
             target(&mutant);
