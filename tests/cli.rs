@@ -692,7 +692,7 @@ fn nothing_that_was_asked_for_is_dropped_in_silence() {
     assert!(diff.contains("γ = 1.5; wqk "), "{diff}");
     let svg = fs::read_to_string(&plot).unwrap();
     assert!(
-        svg.contains("(before)") && svg.contains("(after)") && svg.contains(">layer<"),
+        svg.contains("(before)") && svg.contains("(after)") && svg.contains("by layer"),
         "{svg}"
     );
 }

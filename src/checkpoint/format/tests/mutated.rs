@@ -43,7 +43,9 @@ fn check(target: fn(&[u8]), folder: &str) {
         println!("skipped: {} is not part of a packaged crate", folder.display());
         return;
     }
-    let asked = std::env::var("WQK_MUTANTS").ok().and_then(|text| text.parse().ok());
+    let asked = std::env::var("WQK_MUTANTS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let mutants: usize = asked.unwrap_or(MUTANTS);
     let mut seeds = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
