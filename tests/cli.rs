@@ -660,6 +660,7 @@ fn a_probe_of_what_cannot_be_says_so() {
     ] {
         wqk().arg("probe").args(arguments).assert().code(2);
     }
+}
 
 #[test]
 fn nothing_that_was_asked_for_is_dropped_in_silence() {
