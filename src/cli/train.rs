@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use indicatif::ProgressBar;
 
 use super::Usage;
 use super::common::Common;
 use super::runs::RunProgress;
 use crate::backend::{Autodiff, BackendKind, with_backend};
+use crate::data::{CacheProgress, default_cache_folder};
 use crate::report::table::{Align, Table};
 use crate::train::recipe::Options;
 use crate::train::run::Stop;
@@ -108,15 +110,12 @@ pub fn run(args: &TrainArgs, common: &Common) -> anyhow::Result<ExitCode> {
     }
 
     note("Reading and tokenising the text…".to_owned());
-    let (inputs, input_of) = inputs(&jobs)?;
+    let (inputs, input_of) = inputs(&jobs, common.quiet)?;
     let at_once = args.jobs.min(jobs.len());
     let threads = (common.threads() / at_once).max(1);
     let steps = |index: usize| {
-        let recipe = &jobs[index].recipe;
-        recipe
-            .train
-            .config(inputs[input_of[index]].n_sequences(), recipe.seed)
-            .steps
+        let sequences = inputs[input_of[index]].n_sequences();
+        jobs[index].recipe.config(sequences).steps
     };
     note(format!(
         "{} run{} on {backend}, {at_once} at a time with {threads} thread{}.",
@@ -278,7 +277,8 @@ fn same_recipe(before: &RunFolder, now: &Recipe) -> anyhow::Result<()> {
 }
 
 /// The text of each job, read once where jobs share it: the texts, and which is whose.
-fn inputs(jobs: &[Job]) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
+fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
+    let cache = default_cache_folder();
     let mut inputs = Vec::new();
     let mut firsts: Vec<&Recipe> = Vec::new();
     let mut input_of = Vec::new();
@@ -288,10 +288,17 @@ fn inputs(jobs: &[Job]) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
         let index = match firsts.iter().position(shared) {
             Some(index) => index,
             None => {
-                let input = TextInput::open(&job.recipe)?;
-                // What was passed over is a result, not progress.
-                for note in input.notes() {
-                    eprintln!("wqk: note: {note}");
+                let bar = spinner(quiet);
+                let mut progress = |at: CacheProgress| {
+                    bar.set_message(format!("{} documents, {} tokens", at.documents, at.tokens));
+                    bar.tick();
+                };
+                let input = TextInput::open(&job.recipe, &cache, &mut progress)?;
+                bar.finish_and_clear();
+                if !quiet {
+                    for report in input.reports() {
+                        eprintln!("{report}");
+                    }
                 }
                 inputs.push(input);
                 firsts.push(&job.recipe);
@@ -301,6 +308,15 @@ fn inputs(jobs: &[Job]) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
         input_of.push(index);
     }
     Ok((inputs, input_of))
+}
+
+/// How far the tokenising is, on a terminal.
+fn spinner(quiet: bool) -> ProgressBar {
+    if quiet {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new_spinner()
+    }
 }
 
 /// The exit code of a process that was interrupted.

@@ -96,6 +96,19 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> WeightAverage<B, M> {
     pub fn model(&self) -> &M::InnerModule {
         &self.model
     }
+
+    /// A model with the averaged weights, and all that is not a weight, such as a temperature that goes by the
+    /// step, as it is in `model`.
+    pub fn within(&self, model: M::InnerModule) -> M::InnerModule {
+        let mut weights = Weights(GradientsParams::new());
+        self.model.visit(&mut weights);
+        model.map(&mut Replace(weights.0))
+    }
+
+    /// Goes on from other averaged weights, such as those of a checkpoint.
+    pub(super) fn set_model(&mut self, model: M::InnerModule) {
+        self.model = model;
+    }
 }
 
 /// Weights by the identity of their parameter. Burn's container of gradients holds tensors of any rank so.
@@ -104,6 +117,15 @@ struct Weights(GradientsParams);
 impl<B: Backend> ModuleVisitor<B> for Weights {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         self.0.register::<B, D>(param.id, param.val());
+    }
+}
+
+struct Replace(GradientsParams);
+
+impl<B: Backend> ModuleMapper<B> for Replace {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let new = self.0.remove::<B, D>(param.id);
+        param.map(|old| new.unwrap_or(old))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::capture::CaptureError;
+use super::average::AverageConfig;
 use super::schedule::{Decay, Schedule};
 use crate::bilinear::BilinearError;
 use crate::data::DataError;
@@ -47,6 +48,9 @@ pub struct TrainConfig {
     pub clip_norm: f64,
     /// Steps between evaluations on held-out data; 0 evaluates at the end only.
     pub eval_every: usize,
+    /// An average of the weights, which is evaluated beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average: Option<AverageConfig>,
     /// The seed of everything random in the run. In a recipe it is one of `seeds`.
     #[serde(skip)]
     pub seed: u64,
@@ -68,6 +72,7 @@ impl Default for TrainConfig {
             epsilon: 1e-8,
             clip_norm: 1.0,
             eval_every: 0,
+            average: None,
             seed: 0,
         }
     }
@@ -115,10 +120,18 @@ impl TrainConfig {
                 return refuse(field, value.to_string(), "at least 0 and below 1");
             }
         }
-        match self.warmup_from {
-            Some(from) if !(0.0..=1.0).contains(&from) => {
-                refuse("warmup_from", from.to_string(), "at least 0 and at most 1")
-            }
+        if let Some(from) = self.warmup_from
+            && !(0.0..=1.0).contains(&from)
+        {
+            return refuse("warmup_from", from.to_string(), "at least 0 and at most 1");
+        }
+        match &self.average {
+            Some(average) if !(0.0..1.0).contains(&average.decay) => refuse(
+                "average.decay",
+                average.decay.to_string(),
+                "at least 0 and below 1",
+            ),
+            Some(average) if average.every == 0 => refuse("average.every", "0".to_owned(), "at least 1"),
             _ => Ok(()),
         }
     }

@@ -133,6 +133,9 @@ where
             let learning_rate = schedule.rate(step);
             state.model = state.optimiser.step(learning_rate, state.model, update.gradients);
             state.step = step + 1;
+            if let Some(average) = &mut state.average {
+                average.update(state.step, &state.model);
+            }
             state.seconds = before + begin.elapsed().as_secs_f64();
             let row = StepRow {
                 step: state.step,
@@ -170,7 +173,8 @@ fn evaluate<B: AutodiffBackend, T: Task<B>>(
     state: &TrainState<B, T::Model>,
 ) -> Result<HeldOutRow, TrainError> {
     let evaluation = task.evaluate(&state.model.valid())?;
-    Ok(HeldOutRow::new(state.step, evaluation, None))
+    let averaged = state.averaged().map(|model| task.evaluate(&model)).transpose()?;
+    Ok(HeldOutRow::new(state.step, evaluation, averaged))
 }
 
 pub(super) fn finite(what: &'static str, value: f64, step: usize) -> Result<(), TrainError> {

@@ -11,14 +11,14 @@ use super::config::{TrainConfig, TrainError};
 use super::experiment::RunEvent;
 use super::fit::{Keeper, fit_from};
 use super::observer::{Event, Observer, ScoreRow, ScoreWatch};
-use super::recipe::{DataSection, ModelSection, Recipe, TokenizerSection};
+use super::recipe::{DataSection, HELD_OUT, ModelSection, Recipe, TokenizerSection};
 use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
 use super::state::TrainState;
 use super::task::{Task, TextData, TextTask};
 use crate::attention::HasAttention;
 use crate::bilinear::Summary;
 use crate::data::{
-    CacheState, DataError, Document, Packed, ReadReport, Sequences, Tokenizer, bundled, default_cache_folder,
+    CacheProgress, CorpusSpec, DataError, Documents, Packed, ReadReport, Sequences, Tokenizer, bundled,
 };
 
 /// The text of a recipe as tokens, which all its runs share.
@@ -28,86 +28,63 @@ pub struct TextInput {
     held_out: Box<dyn Sequences>,
     tokenizer: Tokenizer,
     data_sha256: String,
-    notes: Vec<String>,
+    reports: Vec<ReadReport>,
 }
 
 impl TextInput {
-    /// Reads and tokenises the text of a recipe.
+    /// Reads and tokenises the text of a recipe. Text of one's own goes through the cache in `cache`; `progress`
+    /// hears how far the making of one is.
     ///
     /// # Errors
     /// [`TrainError::Data`] where the data cannot be read, or are too few.
-    pub fn open(recipe: &Recipe) -> Result<Self, TrainError> {
-        let data = &recipe.data;
-        let tokenizer = match &recipe.tokenizer {
-            Some(TokenizerSection::File { path }) => Tokenizer::from_file(path)?,
-            Some(TokenizerSection::Bundled) => bundled::tokenizer()?,
-            Some(TokenizerSection::Characters { alphabet }) => {
-                let texts =
-                    documents(data)?.map(|document| document.map(|document: Document| document.with_title()));
-                Tokenizer::characters(texts, *alphabet)?
-            }
-            // A recipe on text has one: it was checked.
-            Some(TokenizerSection::Bytes) | None => Tokenizer::bytes(),
-        };
-        match data {
+    pub fn open(
+        recipe: &Recipe,
+        cache: &Path,
+        progress: &mut dyn FnMut(CacheProgress),
+    ) -> Result<Self, TrainError> {
+        let tokenizer = tokenizer(recipe)?;
+        match &recipe.data {
             DataSection::Bundled { length, held_out } => {
-                let packed = Packed::new(documents(data)?, &tokenizer, *length)?;
-                let sha256 = bundled::SHA256.to_owned();
-                Ok(Self::new(
-                    packed.hold_out(*held_out)?,
+                let packed = Packed::new(bundled::documents()?, &tokenizer, *length)?;
+                let (train, held_out) = packed.hold_out(held_out.unwrap_or(HELD_OUT))?;
+                Ok(Self {
+                    train: Box::new(train),
+                    held_out: Box::new(held_out),
                     tokenizer,
-                    sha256,
-                    Vec::new(),
-                ))
+                    data_sha256: bundled::SHA256.to_owned(),
+                    reports: Vec::new(),
+                })
             }
             DataSection::Text {
                 corpus,
                 length,
                 held_out,
+                validation,
             } => {
-                let base = Path::new("");
-                let folder = default_cache_folder();
-                match corpus.cached(base, &tokenizer, *length, &folder, &mut |_| {}) {
-                    Ok(cached) => {
-                        let mut notes = passed_over(&cached.report);
-                        if let CacheState::Rebuilt { problem } = cached.state {
-                            notes.push(format!("{}: {problem}: it was made again", cached.path.display()));
-                        }
-                        let parts = cached.sequences.hold_out(*held_out)?;
-                        Ok(Self::new(parts, tokenizer, cached.corpus, notes))
+                let mut open =
+                    |corpus: &CorpusSpec| corpus.cached(here(), &tokenizer, *length, cache, progress);
+                let text = open(corpus)?;
+                let (train, held_out, hashes, reports) = match validation {
+                    None => {
+                        let (train, held_out) = text.sequences.hold_out(held_out.unwrap_or(HELD_OUT))?;
+                        (train, held_out, text.corpus, vec![text.report])
                     }
-                    // Nowhere to write is no reason not to train.
-                    Err(error @ DataError::Cache { .. }) => {
-                        let (packed, report) = corpus.pack(base, &tokenizer, *length)?;
-                        let mut notes = passed_over(&report);
-                        notes.push(format!("{error}; the tokens are kept in memory"));
-                        let parts = packed.hold_out(*held_out)?;
-                        Ok(Self::new(parts, tokenizer, corpus.sha256(base)?, notes))
+                    Some(validation) => {
+                        let other = open(validation)?;
+                        let hashes = format!("{} {}", text.corpus, other.corpus);
+                        let reports = vec![text.report, other.report];
+                        (text.sequences, other.sequences, hashes, reports)
                     }
-                    Err(error) => Err(error.into()),
-                }
+                };
+                Ok(Self {
+                    train: Box::new(train),
+                    held_out: Box::new(held_out),
+                    tokenizer,
+                    data_sha256: sha256(hashes.as_bytes()),
+                    reports,
+                })
             }
         }
-    }
-
-    fn new<S: Sequences + 'static>(
-        (train, held_out): (S, S),
-        tokenizer: Tokenizer,
-        data_sha256: String,
-        notes: Vec<String>,
-    ) -> Self {
-        Self {
-            train: Box::new(train),
-            held_out: Box::new(held_out),
-            tokenizer,
-            data_sha256,
-            notes,
-        }
-    }
-
-    /// What was passed over, and whatever else is worth saying of the text, one line each.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     /// What a task takes.
@@ -128,18 +105,35 @@ impl TextInput {
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
-}
 
-fn passed_over(report: &ReadReport) -> Vec<String> {
-    let report = (!report.is_whole()).then(|| report.to_string());
-    report.into_iter().collect()
-}
-
-fn documents(data: &DataSection) -> Result<Box<dyn Iterator<Item = Result<Document, DataError>>>, DataError> {
-    match data {
-        DataSection::Bundled { .. } => Ok(Box::new(bundled::documents()?)),
-        DataSection::Text { corpus, .. } => Ok(Box::new(corpus.documents(Path::new(""))?)),
+    /// What was read and passed over, of each corpus of files.
+    pub fn reports(&self) -> &[ReadReport] {
+        &self.reports
     }
+}
+
+fn tokenizer(recipe: &Recipe) -> Result<Tokenizer, DataError> {
+    match &recipe.tokenizer {
+        Some(TokenizerSection::File { path }) => Tokenizer::from_file(path),
+        Some(TokenizerSection::Bundled) => bundled::tokenizer(),
+        Some(TokenizerSection::Characters { alphabet }) => {
+            let of = |documents: Documents| {
+                let texts = documents.map(|document| document.map(|document| document.with_title()));
+                Tokenizer::characters(texts, *alphabet)
+            };
+            match &recipe.data {
+                DataSection::Bundled { .. } => of(bundled::documents()?),
+                DataSection::Text { corpus, .. } => of(corpus.documents(here())?),
+            }
+        }
+        // A recipe on text has one: it was checked.
+        Some(TokenizerSection::Bytes) | None => Ok(Tokenizer::bytes()),
+    }
+}
+
+/// Where relative paths start.
+fn here() -> &'static Path {
+    Path::new("")
 }
 
 /// Where and how a run is done, beside its recipe.
@@ -177,7 +171,7 @@ impl Launch<'_> {
         device: &Device<B>,
     ) -> Result<RunInfo, TrainError> {
         let ModelSection::Text(_) = &self.recipe.model;
-        let config = self.recipe.train.config(input.train.len(), self.recipe.seed);
+        let config = self.recipe.config(input.n_sequences());
         let vocabulary = input.tokenizer.vocabulary().size;
         let model = self.recipe.text_model(vocabulary, self.file)?;
         let model = model.init::<B>(self.recipe.seed, device)?;

@@ -4,6 +4,7 @@ use burn::module::AutodiffModule;
 use burn::tensor::backend::AutodiffBackend;
 use serde::{Deserialize, Serialize};
 
+use super::average::WeightAverage;
 use super::checkpoints::RunOptimiser;
 use super::config::TrainConfig;
 use super::optimiser::adamw;
@@ -30,6 +31,8 @@ pub struct TrainState<B: AutodiffBackend, M: AutodiffModule<B>> {
     pub seconds: f64,
     /// The lowest held-out loss so far.
     pub best: Option<Best>,
+    /// The average of the weights, where one is kept.
+    pub average: Option<WeightAverage<B, M>>,
     pub(super) optimiser: RunOptimiser<B, M>,
 }
 
@@ -37,12 +40,21 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> TrainState<B, M> {
     /// The state before the first update.
     pub fn new(model: M, config: &TrainConfig) -> Self {
         Self {
+            average: config
+                .average
+                .map(|average| WeightAverage::new(average, model.valid())),
             model,
             step: 0,
             seconds: 0.0,
             best: None,
             optimiser: adamw(config),
         }
+    }
+
+    /// A model with the averaged weights, where an average is kept.
+    pub fn averaged(&self) -> Option<M::InnerModule> {
+        let average = self.average.as_ref()?;
+        Some(average.within(self.model.valid()))
     }
 
     /// Takes in a held-out loss and says whether it is the lowest so far.

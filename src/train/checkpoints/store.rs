@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use burn::module::AutodiffModule;
+use burn::module::{AutodiffModule, Module};
 use burn::tensor::TensorData;
-use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use serde::{Deserialize, Serialize};
 
 use super::files::{sha256, sync_folder, write_synced};
@@ -18,6 +18,7 @@ use crate::train::state::{Best, TrainState};
 
 const MODEL: &str = "model.safetensors";
 const OPTIMISER: &str = "optimiser.safetensors";
+const AVERAGE: &str = "average.safetensors";
 const STATE: &str = "state.json";
 /// The version of the format.
 const FORMAT: u32 = 1;
@@ -217,6 +218,9 @@ fn write<B: AutodiffBackend, M: AutodiffModule<B>>(
     };
     tensors(MODEL, parameters(&state.model))?;
     tensors(OPTIMISER, moments(&state.optimiser, &state.model))?;
+    if let Some(average) = &state.average {
+        tensors(AVERAGE, parameters(average.model()))?;
+    }
     let info = CheckpointInfo {
         format: FORMAT,
         step: state.step,
@@ -269,6 +273,9 @@ impl Checkpoint {
         for file in [MODEL, OPTIMISER] {
             checkpoint.content(file)?;
         }
+        if checkpoint.has_average() {
+            checkpoint.content(AVERAGE)?;
+        }
         Ok(checkpoint)
     }
 
@@ -286,11 +293,21 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] where a file is damaged or does not fit the model.
-    pub fn model<B: burn::tensor::backend::Backend, M: burn::module::Module<B>>(
-        &self,
-        model: M,
-    ) -> Result<M, TrainError> {
+    pub fn model<B: Backend, M: Module<B>>(&self, model: M) -> Result<M, TrainError> {
         set_parameters(model, self.tensors(MODEL)?).map_err(|problem| self.misfit(MODEL, &problem))
+    }
+
+    /// Whether it holds an average of the weights.
+    pub fn has_average(&self) -> bool {
+        self.info.files.contains_key(AVERAGE)
+    }
+
+    /// Puts the stored average of the weights into a model of the same shape.
+    ///
+    /// # Errors
+    /// As [`model`](Self::model), and where there is no average.
+    pub fn averaged_model<B: Backend, M: Module<B>>(&self, model: M) -> Result<M, TrainError> {
+        set_parameters(model, self.tensors(AVERAGE)?).map_err(|problem| self.misfit(AVERAGE, &problem))
     }
 
     /// Brings a state of the same model and settings to where the checkpoint was taken.
@@ -304,8 +321,13 @@ impl Checkpoint {
         let model = self.model(state.model)?;
         let optimiser = set_moments(state.optimiser, &model, self.tensors(OPTIMISER)?)
             .map_err(|problem| self.misfit(OPTIMISER, &problem))?;
+        let mut average = state.average;
+        if let Some(average) = &mut average {
+            average.set_model(self.averaged_model(average.model().clone())?);
+        }
         Ok(TrainState {
             model,
+            average,
             optimiser,
             step: self.info.step,
             seconds: self.info.seconds,

@@ -54,12 +54,11 @@ use toml::Table;
 
 pub use file::{Options, RecipeFile};
 pub use model::{ModelFields, ModelSection};
-pub use sections::{
-    AverageSection, DataSection, LogSection, Precision, ScoreSection, TokenizerSection, TrainSection,
-};
+pub(super) use sections::HELD_OUT;
+pub use sections::{AverageSection, DataSection, Precision, ScoreSection, TokenizerSection, TrainSection};
 
 use super::checkpoints::{CheckpointConfig, sha256};
-use super::config::TrainError;
+use super::config::{TrainConfig, TrainError};
 use crate::attention::AttentionInit;
 use crate::model::TextTransformerConfig;
 use crate::objective::ObjectiveMode;
@@ -180,11 +179,13 @@ impl Recipe {
                 &format!("{}, but must be finite: 2 is the paper's", self.score.gamma),
             );
         }
-        if let Some(average) = &self.average
-            && (!(0.0..1.0).contains(&average.decay) || average.every == 0)
-        {
-            let problem = "needs a decay of at least 0 and below 1, and a step every 1 or more updates";
-            return refuse("average", problem);
+        // Any number of sequences shows what the numbers themselves are worth.
+        if let Err(TrainError::Invalid { field, value, must }) = self.config(1 << 32).check() {
+            let section = if field.starts_with("average") { "" } else { "train" };
+            return refuse(
+                &table::join(section, field),
+                &format!("{value}, but must be {must}"),
+            );
         }
         self.data
             .check()
@@ -223,6 +224,15 @@ impl Recipe {
                 "data.kind",
                 "not what this kind of model learns from: choose text for text",
             ),
+        }
+    }
+
+    /// The settings of the loop over `sequences` sequences or images, by which epochs become updates.
+    pub fn config(&self, sequences: usize) -> TrainConfig {
+        let config = self.train.config(sequences, self.seed);
+        TrainConfig {
+            average: self.average.map(|average| average.config(&config, sequences)),
+            ..config
         }
     }
 

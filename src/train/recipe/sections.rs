@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bilinear::Directionality;
 use crate::data::CorpusSpec;
-use crate::train::config::{TrainConfig, TrainError};
+use crate::train::average::AverageConfig;
+use crate::train::config::TrainConfig;
 use crate::train::schedule::Decay;
 
 pub(super) fn unnamed() -> String {
@@ -116,7 +117,7 @@ impl TrainSection {
     /// An epoch is as many updates as it takes to see every one of them, the last update perhaps going beyond.
     pub fn config(&self, sequences: usize, seed: u64) -> TrainConfig {
         let default = TrainConfig::default();
-        let per_epoch = sequences.div_ceil((self.batch_size * self.accumulation).max(1));
+        let per_epoch = sequences.div_ceil(self.batch_size.saturating_mul(self.accumulation).max(1));
         let updates = |epochs: f64| (epochs * per_epoch as f64).round() as usize;
         TrainConfig {
             steps: self.steps.or(self.epochs.map(updates)).unwrap_or(default.steps),
@@ -135,6 +136,7 @@ impl TrainSection {
             epsilon: self.epsilon,
             clip_norm: self.clip_norm,
             eval_every: self.eval_every,
+            average: None,
             seed,
         }
     }
@@ -177,14 +179,7 @@ impl TrainSection {
                 ),
             );
         }
-        // Any number of sequences shows what the numbers themselves are worth.
-        match self.config(usize::MAX / 2, 0).check() {
-            Err(TrainError::Invalid { field, value, must }) => {
-                refuse(field, format!("{value}, but must be {must}"))
-            }
-            Err(other) => refuse("steps", other.to_string()),
-            Ok(()) => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -220,12 +215,47 @@ pub struct LogSection {
 
 /// An exponential average of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AverageSection {
     /// The share of the average that each step keeps.
     pub decay: f64,
     /// Updates between its steps.
     pub every: usize,
+    /// Updates before it begins; the warm-up where it is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<usize>,
+    /// Adjusts the decay to batch and epochs, as torchvision does: see
+    /// [`AverageConfig::adjusted`](crate::train::AverageConfig::adjusted).
+    pub adjust: bool,
+}
+
+impl Default for AverageSection {
+    fn default() -> Self {
+        let AverageConfig { decay, every, .. } = AverageConfig::default();
+        Self {
+            decay,
+            every,
+            from: None,
+            adjust: false,
+        }
+    }
+}
+
+impl AverageSection {
+    /// The average of a run with these settings over `sequences` sequences or images.
+    pub(super) fn config(&self, train: &TrainConfig, sequences: usize) -> AverageConfig {
+        let config = AverageConfig {
+            decay: self.decay,
+            every: self.every,
+            from: self.from.unwrap_or(train.warmup_steps),
+        };
+        if !self.adjust {
+            return config;
+        }
+        let batch = train.batch_size.saturating_mul(train.accumulation);
+        let epochs = train.steps.saturating_mul(batch).div_ceil(sequences.max(1));
+        config.adjusted(batch, epochs)
+    }
 }
 
 /// How text becomes tokens.
@@ -262,9 +292,9 @@ pub enum DataSection {
     Bundled {
         /// Tokens in a sequence.
         length: usize,
-        /// The share of the sequences, at the end, that is held out.
-        #[serde(default = "held_out")]
-        held_out: f64,
+        /// The share of the sequences, at the end, that is held out. Default: 0.01.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_out: Option<f64>,
     },
     /// Text of one's own.
     Text {
@@ -273,15 +303,17 @@ pub enum DataSection {
         corpus: CorpusSpec,
         /// Tokens in a sequence.
         length: usize,
-        /// The share of the sequences, at the end, that is held out.
-        #[serde(default = "held_out")]
-        held_out: f64,
+        /// The share of the sequences, at the end, that is held out. Default: 0.01.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_out: Option<f64>,
+        /// Other files to hold out, instead of a share.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        validation: Option<CorpusSpec>,
     },
 }
 
-fn held_out() -> f64 {
-    0.01
-}
+/// The share that is held out where a recipe says nothing.
+pub(in crate::train) const HELD_OUT: f64 = 0.01;
 
 impl DataSection {
     /// Whether it is text.
@@ -297,17 +329,26 @@ impl DataSection {
     }
 
     pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let refuse = |field: &str, problem: String| Err((format!("data.{field}"), problem));
         let (Self::Bundled { length, held_out } | Self::Text { length, held_out, .. }) = self;
         if *length < 2 {
-            return Err((
-                "data.length".to_owned(),
-                format!("{length}, but must be at least 2"),
-            ));
+            return refuse("length", format!("{length}, but must be at least 2"));
         }
-        if !(*held_out > 0.0 && *held_out < 1.0) {
-            let problem = format!("{held_out}, but must be a share between 0 and 1, such as 0.01");
-            return Err(("data.held_out".to_owned(), problem));
+        let Some(share) = held_out else { return Ok(()) };
+        if !(*share > 0.0 && *share < 1.0) {
+            return refuse(
+                "held_out",
+                format!("{share}, but must be a share between 0 and 1, such as 0.01"),
+            );
         }
-        Ok(())
+        match self {
+            Self::Text {
+                validation: Some(_), ..
+            } => refuse(
+                "held_out",
+                format!("{share}, but validation is set too: set one of them"),
+            ),
+            _ => Ok(()),
+        }
     }
 }

@@ -271,7 +271,7 @@ fn the_papers_recipes() {
                 if small || !is_text {
                     continue;
                 }
-                let config = section.config(1_000_000, run.seed);
+                let config = run.config(1_000_000);
                 let want = crate::train::TrainConfig {
                     seed: run.seed,
                     eval_every: 1000,
