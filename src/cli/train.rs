@@ -16,7 +16,7 @@ use crate::report::table::{Align, Table};
 use crate::train::recipe::Options;
 use crate::train::run::Stop;
 use crate::train::{
-    Launch, Recipe, RecipeFile, RunFolder, RunInfo, RunStatus, TextInput, TrainError, in_pool, side_by_side,
+    Input, Launch, Recipe, RecipeFile, RunFolder, RunInfo, RunStatus, TrainError, in_pool, side_by_side,
 };
 
 /// Train the runs of a recipe, and resume them
@@ -109,12 +109,12 @@ pub fn run(args: &TrainArgs, common: &Common) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
 
-    note("Reading and tokenising the text…".to_owned());
+    note("Reading the data…".to_owned());
     let (inputs, input_of) = inputs(&jobs, common.quiet)?;
     let at_once = args.jobs.min(jobs.len());
     let threads = (common.threads() / at_once).max(1);
     let steps = |index: usize| {
-        let sequences = inputs[input_of[index]].n_sequences();
+        let sequences = inputs[input_of[index]].len();
         jobs[index].recipe.config(sequences).steps
     };
     note(format!(
@@ -154,7 +154,7 @@ pub fn run(args: &TrainArgs, common: &Common) -> anyhow::Result<ExitCode> {
 
 fn one(
     launch: &Launch<'_>,
-    input: &TextInput,
+    input: &Input,
     backend: BackendKind,
     device: Option<usize>,
 ) -> anyhow::Result<RunInfo> {
@@ -276,8 +276,8 @@ fn same_recipe(before: &RunFolder, now: &Recipe) -> anyhow::Result<()> {
     }
 }
 
-/// The text of each job, read once where jobs share it: the texts, and which is whose.
-fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<TextInput>, Vec<usize>)> {
+/// The data of each job, read once where jobs share it: the data, and which is whose.
+fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<Input>, Vec<usize>)> {
     let cache = default_cache_folder();
     let mut inputs = Vec::new();
     let mut firsts: Vec<&Recipe> = Vec::new();
@@ -293,7 +293,7 @@ fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<TextInput>, Vec<usiz
                     bar.set_message(format!("{} documents, {} tokens", at.documents, at.tokens));
                     bar.tick();
                 };
-                let input = TextInput::open(&job.recipe, &cache, &mut progress)?;
+                let input = Input::open(&job.recipe, &cache, &mut progress)?;
                 bar.finish_and_clear();
                 if !quiet {
                     for report in input.reports() {
@@ -350,21 +350,21 @@ fn conclude(
             jobs.len()
         );
     }
-    let several = failed.len() > 1;
-    let Some((first, rest)) = failed.split_first() else {
+    if failed.is_empty() {
         return Ok(if stopped > 0 {
             ExitCode::from(INTERRUPTED)
         } else {
             ExitCode::SUCCESS
         });
-    };
-    for (job, error) in rest {
-        super::print_error(&anyhow::anyhow!("{}: {error:#}", job.recipe.folder_name()));
     }
-    match several {
-        false => bail!("{:#}", first.1),
-        true => bail!("{}: {:#}", first.0.recipe.folder_name(), first.1),
-    }
+    let several = failed.len() > 1;
+    let mut failed = failed.into_iter().map(|(job, error)| match several {
+        true => error.context(job.recipe.folder_name()),
+        false => error,
+    });
+    let last = failed.next_back();
+    failed.for_each(|error| super::print_error(&error));
+    last.map_or(Ok(ExitCode::FAILURE), Err)
 }
 
 /// The end of every run that is finished: a row a run.

@@ -9,6 +9,7 @@ use super::average::AverageConfig;
 use super::schedule::{Decay, Schedule};
 use crate::bilinear::BilinearError;
 use crate::data::DataError;
+use crate::data::vision::ImageError;
 use crate::model::ModelError;
 use crate::objective::ObjectiveError;
 
@@ -192,6 +193,19 @@ pub enum TrainError {
     /// The data cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The images cannot be read.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The images to evaluate on are of other classes than those to train on.
+    #[error(
+        "{train} classes to train on and {test} to evaluate on, or of other names: give folders of the same classes"
+    )]
+    Classes {
+        /// Classes to train on.
+        train: usize,
+        /// Classes to evaluate on.
+        test: usize,
+    },
     /// A layer cannot be scored.
     #[error("scoring {layer} at step {step}: {source}")]
     Score {

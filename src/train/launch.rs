@@ -10,131 +10,17 @@ use super::checkpoints::{Checkpoint, sha256};
 use super::config::{TrainConfig, TrainError};
 use super::experiment::RunEvent;
 use super::fit::{Keeper, fit_from};
+use super::image_task::ImageTask;
+use super::input::{ImageInput, Input, TextInput};
 use super::observer::{Event, Observer, ScoreRow, ScoreWatch};
-use super::recipe::{DataSection, HELD_OUT, ModelSection, Recipe, TokenizerSection};
+use super::recipe::Recipe;
 use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
 use super::state::TrainState;
-use super::task::{Task, TextData, TextTask};
+use super::task::{Task, TextTask};
 use crate::attention::HasAttention;
 use crate::bilinear::Summary;
-use crate::data::{
-    CacheProgress, CorpusSpec, DataError, Documents, Packed, ReadReport, Sequences, Tokenizer, bundled,
-};
-
-/// The text of a recipe as tokens, which all its runs share.
-#[derive(Debug)]
-pub struct TextInput {
-    train: Box<dyn Sequences>,
-    held_out: Box<dyn Sequences>,
-    tokenizer: Tokenizer,
-    data_sha256: String,
-    reports: Vec<ReadReport>,
-}
-
-impl TextInput {
-    /// Reads and tokenises the text of a recipe. Text of one's own goes through the cache in `cache`; `progress`
-    /// hears how far the making of one is.
-    ///
-    /// # Errors
-    /// [`TrainError::Data`] where the data cannot be read, or are too few.
-    pub fn open(
-        recipe: &Recipe,
-        cache: &Path,
-        progress: &mut dyn FnMut(CacheProgress),
-    ) -> Result<Self, TrainError> {
-        let tokenizer = tokenizer(recipe)?;
-        match &recipe.data {
-            DataSection::Bundled { length, held_out } => {
-                let packed = Packed::new(bundled::documents()?, &tokenizer, *length)?;
-                let (train, held_out) = packed.hold_out(held_out.unwrap_or(HELD_OUT))?;
-                Ok(Self {
-                    train: Box::new(train),
-                    held_out: Box::new(held_out),
-                    tokenizer,
-                    data_sha256: bundled::SHA256.to_owned(),
-                    reports: Vec::new(),
-                })
-            }
-            DataSection::Text {
-                corpus,
-                length,
-                held_out,
-                validation,
-            } => {
-                let mut open =
-                    |corpus: &CorpusSpec| corpus.cached(here(), &tokenizer, *length, cache, progress);
-                let text = open(corpus)?;
-                let (train, held_out, hashes, reports) = match validation {
-                    None => {
-                        let (train, held_out) = text.sequences.hold_out(held_out.unwrap_or(HELD_OUT))?;
-                        (train, held_out, text.corpus, vec![text.report])
-                    }
-                    Some(validation) => {
-                        let other = open(validation)?;
-                        let hashes = format!("{} {}", text.corpus, other.corpus);
-                        let reports = vec![text.report, other.report];
-                        (text.sequences, other.sequences, hashes, reports)
-                    }
-                };
-                Ok(Self {
-                    train: Box::new(train),
-                    held_out: Box::new(held_out),
-                    tokenizer,
-                    data_sha256: sha256(hashes.as_bytes()),
-                    reports,
-                })
-            }
-        }
-    }
-
-    /// What a task takes.
-    pub fn data(&self) -> TextData<'_> {
-        TextData {
-            train: self.train.as_ref(),
-            held_out: self.held_out.as_ref(),
-            vocabulary: self.tokenizer.vocabulary(),
-        }
-    }
-
-    /// Number of sequences to train on.
-    pub fn n_sequences(&self) -> usize {
-        self.train.len()
-    }
-
-    /// The tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
-    }
-
-    /// What was read and passed over, of each corpus of files.
-    pub fn reports(&self) -> &[ReadReport] {
-        &self.reports
-    }
-}
-
-fn tokenizer(recipe: &Recipe) -> Result<Tokenizer, DataError> {
-    match &recipe.tokenizer {
-        Some(TokenizerSection::File { path }) => Tokenizer::from_file(path),
-        Some(TokenizerSection::Bundled) => bundled::tokenizer(),
-        Some(TokenizerSection::Characters { alphabet }) => {
-            let of = |documents: Documents| {
-                let texts = documents.map(|document| document.map(|document| document.with_title()));
-                Tokenizer::characters(texts, *alphabet)
-            };
-            match &recipe.data {
-                DataSection::Bundled { .. } => of(bundled::documents()?),
-                DataSection::Text { corpus, .. } => of(corpus.documents(here())?),
-            }
-        }
-        // A recipe on text has one: it was checked.
-        Some(TokenizerSection::Bytes) | None => Ok(Tokenizer::bytes()),
-    }
-}
-
-/// Where relative paths start.
-fn here() -> &'static Path {
-    Path::new("")
-}
+use crate::data::ReadReport;
+use crate::data::vision::Augmentation;
 
 /// Where and how a run is done, beside its recipe.
 #[derive(Clone, Copy)]
@@ -160,19 +46,26 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Trains on text, to the end or until it is asked to stop, and returns what `run.json` says then.
+    /// Trains, to the end or until it is asked to stop, and returns what `run.json` says then.
     ///
     /// # Errors
     /// What is wrong with recipe, data or folder before the first update; [`TrainError::Stopped`] once a checkpoint
     /// is written, for a wish to stop; whatever ends the run. `run.json` says how it ended.
-    pub fn text<B: AutodiffBackend>(
+    pub fn run<B: AutodiffBackend>(&self, input: &Input, device: &Device<B>) -> Result<RunInfo, TrainError> {
+        let config = self.recipe.config(input.len());
+        match input {
+            Input::Text(text) => self.text::<B>(text, &config, device),
+            Input::Images(images) => self.images::<B>(images, &config, device),
+        }
+    }
+
+    fn text<B: AutodiffBackend>(
         &self,
         input: &TextInput,
+        config: &TrainConfig,
         device: &Device<B>,
     ) -> Result<RunInfo, TrainError> {
-        let ModelSection::Text(_) = &self.recipe.model;
-        let config = self.recipe.config(input.n_sequences());
-        let vocabulary = input.tokenizer.vocabulary().size;
+        let vocabulary = input.tokenizer().vocabulary().size;
         let model = self.recipe.text_model(vocabulary, self.file)?;
         let model = model.init::<B>(self.recipe.seed, device)?;
         let Some(objective) = self.recipe.objective else {
@@ -182,26 +75,43 @@ impl Launch<'_> {
                 problem: "not set: a run on text needs it".to_owned(),
             });
         };
-        let task = TextTask::<B>::new(objective, input.data(), &config)?;
-        let tokenizer = input.tokenizer.to_json()?;
-        self.run(
-            model,
-            &task,
-            &config,
-            device,
-            &input.data_sha256,
-            Some(&tokenizer),
-        )
+        let task = TextTask::<B>::new(objective, input.data(), config)?;
+        let tokenizer = input.tokenizer().to_json()?;
+        let of_input = OfInput {
+            sha256: input.sha256(),
+            reports: input.reports(),
+            tokenizer: Some(&tokenizer),
+        };
+        self.train::<B, _>(model, &task, config, device, of_input)
     }
 
-    fn run<B, T>(
+    fn images<B: AutodiffBackend>(
+        &self,
+        input: &ImageInput,
+        config: &TrainConfig,
+        device: &Device<B>,
+    ) -> Result<RunInfo, TrainError> {
+        let n_classes = input.data().train.classes().len();
+        let model = self.recipe.vision_model(n_classes, self.file)?;
+        let size = model.image_size;
+        let model = model.init::<B>(self.recipe.seed, device)?;
+        let augmentation = self.recipe.augmentation.unwrap_or_else(Augmentation::none);
+        let task = ImageTask::new(input.data(), augmentation, size, config)?;
+        let of_input = OfInput {
+            sha256: input.sha256(),
+            reports: &[],
+            tokenizer: None,
+        };
+        self.train::<B, _>(model, &task, config, device, of_input)
+    }
+
+    fn train<B, T>(
         &self,
         model: T::Model,
         task: &T,
         config: &TrainConfig,
         device: &Device<B>,
-        data_sha256: &str,
-        tokenizer: Option<&str>,
+        input: OfInput<'_>,
     ) -> Result<RunInfo, TrainError>
     where
         B: AutodiffBackend,
@@ -211,8 +121,8 @@ impl Launch<'_> {
         config.check()?;
         task.check(&model)?;
         let others = others::<B>(device, self.recipe.train.devices, self.file)?;
-        let info = self.info::<B>(config, device, model.num_params(), data_sha256, tokenizer);
-        let (writer, checkpoint) = self.writer::<B>(info, tokenizer)?;
+        let info = self.info::<B>(config, device, model.num_params(), input);
+        let (writer, checkpoint) = self.writer::<B>(info, input.tokenizer)?;
         let mut forward = Forward {
             index: self.index,
             watch: self.watch,
@@ -240,8 +150,7 @@ impl Launch<'_> {
         config: &TrainConfig,
         device: &Device<B>,
         parameters: usize,
-        data_sha256: &str,
-        tokenizer: Option<&str>,
+        input: OfInput<'_>,
     ) -> RunInfo {
         RunInfo {
             format: RunInfo::FORMAT,
@@ -253,8 +162,9 @@ impl Launch<'_> {
             devices: self.recipe.train.devices,
             threads: self.threads,
             recipe_sha256: self.recipe.sha256(),
-            data_sha256: data_sha256.to_owned(),
-            tokenizer_sha256: tokenizer.map(|tokenizer| sha256(tokenizer.as_bytes())),
+            data_sha256: input.sha256.to_owned(),
+            data: input.reports.to_vec(),
+            tokenizer_sha256: input.tokenizer.map(|tokenizer| sha256(tokenizer.as_bytes())),
             parameters: parameters as u64,
             steps: config.steps,
             status: RunStatus::Running,
@@ -300,6 +210,15 @@ impl Launch<'_> {
             Ok(writer)
         }
     }
+}
+
+/// What a run writes down of its data.
+#[derive(Clone, Copy)]
+struct OfInput<'a> {
+    sha256: &'a str,
+    reports: &'a [ReadReport],
+    /// As JSON.
+    tokenizer: Option<&'a str>,
 }
 
 /// Refuses to go on with a run in other circumstances than those in which it began.

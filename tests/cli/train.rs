@@ -50,6 +50,7 @@ impl Place {
             tokenizer = {{ kind = "characters" }}
             score = {{ every = 5, heads = true }}
             checkpoint = {{ every = 7, keep_last = 2, keep_best = true }}
+            average = {{ decay = 0.9, every = 3, from = 10 }}
             [train]
             steps = {STEPS}
             batch_size = 4
@@ -64,13 +65,26 @@ impl Place {
         Self { folder, recipe }
     }
 
+    fn train(&self) -> Command {
+        self.command(assert_cmd::cargo::cargo_bin("wqk"))
+    }
+
+    fn command(&self, program: PathBuf) -> Command {
+        let mut command = Command::new(program);
+        // One thread: two of a backend's own may add up in another order.
+        command.args(["train", "--threads", "1", "--quiet"]);
+        command.env("WQK_CACHE", self.path("cache"));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// `wqk train RECIPE --resume OUT`, which begins what is missing.
     fn go_on(&self, out: &Path, backend: &str) -> Command {
-        let mut command = train();
+        let mut command = self.train();
         command
             .arg(&self.recipe)
             .arg("--resume")
@@ -78,15 +92,6 @@ impl Place {
             .args(["--backend", backend]);
         command
     }
-}
-
-fn train() -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin("wqk"));
-    // One thread: two of a backend's own may add up in another order.
-    command.args(["train", "--threads", "1", "--quiet"]);
-    command.env("WQK_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/token-cache"));
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    command
 }
 
 /// Runs a command to its end, which must be this exit code, and returns what it said on standard error.
@@ -139,7 +144,11 @@ fn assert_same(a: &Path, b: &Path) {
             .to_owned()
     };
     let (a, b) = (last(a), last(b));
-    for file in ["model.safetensors", "optimiser.safetensors"] {
+    for file in [
+        "model.safetensors",
+        "optimiser.safetensors",
+        "average.safetensors",
+    ] {
         assert!(
             fs::read(a.join(file)).unwrap() == fs::read(b.join(file)).unwrap(),
             "{file} differs"
@@ -217,7 +226,7 @@ fn survives_being_killed_on_tch() {
 fn an_interrupt_leaves_a_checkpoint() {
     let place = Place::new();
     let out = place.path("out");
-    let mut command = train();
+    let mut command = place.train();
     command
         .arg(&place.recipe)
         .arg("--out")
@@ -261,7 +270,7 @@ fn what_differs_or_is_damaged_is_not_resumed() {
 
     // Finished: nothing is done, and another run is not begun over it.
     ends(place.go_on(&out, "flex"), 0);
-    let mut again = train();
+    let mut again = place.train();
     again.arg(&place.recipe).arg("--out").arg(&out);
     assert!(refused(again).contains("--resume"));
 
@@ -289,7 +298,7 @@ fn what_differs_or_is_damaged_is_not_resumed() {
     content[middle] ^= 1;
     fs::write(&weights, content).unwrap();
     let resume = || {
-        let mut command = train();
+        let mut command = place.train();
         command.arg("--resume").arg(&run);
         command
     };
@@ -304,7 +313,7 @@ fn what_differs_or_is_damaged_is_not_resumed() {
 
     let empty = place.path("empty");
     fs::create_dir(&empty).unwrap();
-    let mut command = train();
+    let mut command = place.train();
     command.arg("--resume").arg(&empty);
     assert!(refused(command).contains("wqk train"));
 }
@@ -318,10 +327,13 @@ fn a_read_only_folder_stops_the_run_and_leaves_its_checkpoints() {
     const NOBODY: u32 = 65534;
     let place = Place::new();
     let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let out = place.path("out");
+    let (out, cache) = (place.path("out"), place.path("cache"));
     fs::create_dir(&out).unwrap();
+    fs::create_dir(&cache).unwrap();
     // Permissions do not bind root: as root, the run is somebody else's.
-    let is_root = chown(&out, Some(NOBODY), Some(NOBODY)).is_ok();
+    let is_root = [&out, &cache]
+        .iter()
+        .all(|folder| chown(folder, Some(NOBODY), Some(NOBODY)).is_ok());
     mode(place.folder.path(), 0o755);
     let program = place.path("wqk");
     let built = assert_cmd::cargo::cargo_bin("wqk");
@@ -329,19 +341,14 @@ fn a_read_only_folder_stops_the_run_and_leaves_its_checkpoints() {
         fs::copy(&built, &program).unwrap();
     }
     let spawn = |args: &[&str]| {
-        let mut command = Command::new(&program);
+        let mut command = place.command(program.clone());
         command
-            .args(["train", "--threads", "1", "--quiet"])
             .arg(&place.recipe)
-            .args(args);
+            .args(args)
+            .current_dir(place.folder.path());
         if is_root {
             command.uid(NOBODY).gid(NOBODY);
         }
-        command
-            .current_dir(place.folder.path())
-            .env("WQK_CACHE", out.join("token-cache"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let long = ["--set", "train.steps=1000000", "--resume", "out"];
@@ -380,7 +387,7 @@ fn several_arms_and_seeds_side_by_side() {
     fs::write(&place.recipe, text).unwrap();
     let run = |out: &str, jobs: &str| {
         let out = place.path(out);
-        let mut command = train();
+        let mut command = place.train();
         command
             .arg(&place.recipe)
             .arg("--out")
@@ -401,7 +408,7 @@ fn several_arms_and_seeds_side_by_side() {
         assert_same(&one.join(name), &two.join(name));
     }
     // What is in the folder of a run is a recipe that runs.
-    let mut command = train();
+    let mut command = place.train();
     let again = place.path("again");
     command
         .arg(two.join("decoder-seed6/recipe.toml"))
@@ -409,4 +416,77 @@ fn several_arms_and_seeds_side_by_side() {
         .arg(&again);
     ends(command, 0);
     assert_same(&again.join("decoder-seed6"), &one.join("decoder-seed6"));
+}
+
+/// CIFAR-10's layout: a byte for the class and 3072 for the pixels of each image, here drawn at random.
+fn cifar10(folder: &Path) {
+    use rand::RngExt as _;
+    fs::create_dir_all(folder).unwrap();
+    let mut rng = random::stream(0, ["images"]);
+    let names = (1..=5)
+        .map(|i| format!("data_batch_{i}.bin"))
+        .chain(["test_batch.bin".to_owned()]);
+    for name in names {
+        let records: Vec<u8> = (0..8u8)
+            .flat_map(|i| {
+                let pixels: Vec<u8> = (0..3072).map(|_| rng.random()).collect();
+                [vec![i % 10], pixels].concat()
+            })
+            .collect();
+        fs::write(folder.join(name), records).unwrap();
+    }
+}
+
+#[test]
+fn images_are_trained_on_and_resumed() {
+    let place = Place::new();
+    cifar10(&place.path("cifar10"));
+    let recipe = format!(
+        r#"
+        name = "vit"
+        model = {{ kind = "vision", size = "cifar10", d_model = 16, n_layers = 1, n_heads = 2, patch_size = 8 }}
+        data = {{ kind = "cifar10", path = "{}" }}
+        augmentation = {{ label_smoothing = 0.01 }}
+        train = {{ epochs = 3.0, batch_size = 8, accumulation = 1, warmup_epochs = 1.0, eval_every = 5 }}
+        average = {{ decay = 0.5, every = 2 }}
+        checkpoint = {{ every = 5, keep_last = 9 }}
+        "#,
+        place.path("cifar10").display()
+    );
+    fs::write(&place.recipe, recipe).unwrap();
+    let (whole, resumed) = (place.path("whole"), place.path("resumed"));
+    for out in [&whole, &resumed] {
+        ends(place.go_on(out, "flex"), 0);
+    }
+    let (whole, resumed) = (whole.join("vit-seed0"), resumed.join("vit-seed0"));
+    let run = RunFolder::open(&whole).unwrap().read().unwrap();
+    // Three epochs of 40 images in batches of 8.
+    assert_eq!(run.steps.len(), 15);
+    assert_eq!(
+        run.held_out.iter().map(|row| row.step).collect::<Vec<_>>(),
+        [5, 10, 15]
+    );
+    for row in &run.held_out {
+        for accuracy in [row.accuracy, row.averaged_accuracy] {
+            // Eight images.
+            assert!((accuracy.unwrap() * 8.0).fract() == 0.0);
+        }
+        assert!(row.averaged_loss.is_some());
+    }
+    // As if the second run had been killed after its update 5.
+    for step in [10, 15] {
+        fs::remove_dir_all(resumed.join(format!("checkpoints/step-{step:09}"))).unwrap();
+    }
+    let info = resumed.join("run.json");
+    let text = fs::read_to_string(&info)
+        .unwrap()
+        .replace("\"finished\"", "\"running\"");
+    fs::write(&info, text).unwrap();
+    ends(place.go_on(resumed.parent().unwrap(), "flex"), 0);
+    assert_eq!(RunFolder::open(&resumed).unwrap().info().resumed, [5]);
+    assert_same(&whole, &resumed);
+
+    let mut other = place.go_on(&place.path("other"), "flex");
+    other.args(["--set", "tokenizer={ kind = 'bytes' }"]);
+    assert!(refused(other).contains("tokenizer"));
 }

@@ -60,7 +60,8 @@ pub use sections::{AverageSection, DataSection, Precision, ScoreSection, Tokeniz
 use super::checkpoints::{CheckpointConfig, sha256};
 use super::config::{TrainConfig, TrainError};
 use crate::attention::AttentionInit;
-use crate::model::TextTransformerConfig;
+use crate::data::vision::Augmentation;
+use crate::model::{TextTransformerConfig, ViTConfig};
 use crate::objective::ObjectiveMode;
 
 /// The recipe of one run: one arm, one seed, every setting. Made by [`RecipeFile::runs`], or read from the folder
@@ -86,6 +87,9 @@ pub struct Recipe {
     /// How text becomes tokens; none for images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerSection>,
+    /// What is done to images before they are trained on; nothing where it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augmentation: Option<Augmentation>,
     /// Schedule, batches, optimiser.
     #[serde(default)]
     pub train: TrainSection,
@@ -190,48 +194,80 @@ impl Recipe {
         self.data
             .check()
             .map_err(|(field, problem)| file::problem(file, &field, &problem))?;
-        match (&self.model, &self.data) {
-            (ModelSection::Text(_), data) if data.is_text() => {
-                for (field, set) in [
-                    ("objective", self.objective.is_some()),
-                    ("tokenizer", self.tokenizer.is_some()),
-                ] {
-                    if !set {
-                        return refuse(field, "not set: a run on text needs it");
-                    }
-                }
-                if self.objective == Some(ObjectiveMode::PseudoLikelihood) {
-                    let problem = "pseudo_likelihood is for evaluation: choose masked or autoregressive";
-                    return refuse("objective.kind", problem);
-                }
-                // The size of the vocabulary is known once the tokenizer is; any will do for the other fields.
-                let config = self.text_model(crate::model::TextTransformerConfig::mini().vocab_size, file)?;
-                config
-                    .check()
-                    .map_err(|error| file::problem(file, "model", &error.to_string()))?;
-                if let Some(length) = self.data.length()
-                    && length > config.max_positions
-                {
-                    let problem = format!(
-                        "{length}, but the model has {} positions: shorten the sequences or raise model.max_positions",
-                        config.max_positions
-                    );
-                    return refuse("data.length", &problem);
-                }
-                Ok(())
+        match (&self.model, self.data.is_text()) {
+            (ModelSection::Text(_), true) => self.check_text(file),
+            (ModelSection::Vision(_), false) => self.check_vision(file),
+            (ModelSection::Text(_), false) => {
+                refuse("data.kind", "images, but a model of text: choose text or bundled")
             }
-            _ => refuse(
+            (ModelSection::Vision(_), true) => refuse(
                 "data.kind",
-                "not what this kind of model learns from: choose text for text",
+                "text, but a model of images: choose cifar10 or images",
             ),
         }
+    }
+
+    fn check_text(&self, file: &Path) -> Result<(), TrainError> {
+        let refuse = |field: &str, problem: &str| Err(file::problem(file, field, problem));
+        for (field, set) in [
+            ("objective", self.objective.is_some()),
+            ("tokenizer", self.tokenizer.is_some()),
+        ] {
+            if !set {
+                return refuse(field, "not set: a run on text needs it");
+            }
+        }
+        if self.augmentation.is_some() {
+            return refuse("augmentation", "for images: a run on text has none");
+        }
+        if self.objective == Some(ObjectiveMode::PseudoLikelihood) {
+            let problem = "pseudo_likelihood is for evaluation: choose masked or autoregressive";
+            return refuse("objective.kind", problem);
+        }
+        // The size of the vocabulary is known once the tokenizer is; any will do for the other fields.
+        let config = self.text_model(TextTransformerConfig::mini().vocab_size, file)?;
+        config
+            .check()
+            .map_err(|error| file::problem(file, "model", &error.to_string()))?;
+        match self.data.length() {
+            Some(length) if length > config.max_positions => {
+                let problem = format!(
+                    "{length}, but the model has {} positions: shorten the sequences or raise model.max_positions",
+                    config.max_positions
+                );
+                refuse("data.length", &problem)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_vision(&self, file: &Path) -> Result<(), TrainError> {
+        for (field, set) in [
+            ("objective", self.objective.is_some()),
+            ("tokenizer", self.tokenizer.is_some()),
+        ] {
+            if set {
+                return Err(file::problem(file, field, "for text: a run on images has none"));
+            }
+        }
+        if let Some(augmentation) = &self.augmentation {
+            augmentation
+                .check()
+                .map_err(|error| file::problem(file, "augmentation", &error.to_string()))?;
+        }
+        let n_classes = ViTConfig::imagenet().n_classes;
+        self.vision_model(n_classes, file)?
+            .check()
+            .map_err(|error| file::problem(file, "model", &error.to_string()))
     }
 
     /// The settings of the loop over `sequences` sequences or images, by which epochs become updates.
     pub fn config(&self, sequences: usize) -> TrainConfig {
         let config = self.train.config(sequences, self.seed);
         TrainConfig {
-            average: self.average.map(|average| average.config(&config, sequences)),
+            average: self
+                .average
+                .map(|average| average.config(&config, self.train.epochs, sequences)),
             ..config
         }
     }
@@ -241,10 +277,24 @@ impl Recipe {
     /// # Errors
     /// [`TrainError::Recipe`] where the section `[model]` cannot be one.
     pub fn text_model(&self, vocabulary: usize, file: &Path) -> Result<TextTransformerConfig, TrainError> {
-        let ModelSection::Text(fields) = &self.model;
-        fields
+        self.fields()
             .text(vocabulary, self.init)
             .map_err(|(field, problem)| file::problem(file, &table::join("model", &field), &problem))
+    }
+
+    /// The model of a run on images.
+    ///
+    /// # Errors
+    /// As [`text_model`](Self::text_model).
+    pub fn vision_model(&self, n_classes: usize, file: &Path) -> Result<ViTConfig, TrainError> {
+        self.fields()
+            .vision(n_classes, self.init)
+            .map_err(|(field, problem)| file::problem(file, &table::join("model", &field), &problem))
+    }
+
+    fn fields(&self) -> &ModelFields {
+        let (ModelSection::Text(fields) | ModelSection::Vision(fields)) = &self.model;
+        fields
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::attention::AttentionInit;
-use crate::model::TextTransformerConfig;
+use crate::model::{TextTransformerConfig, ViTConfig};
 
 /// What is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,12 +15,15 @@ use crate::model::TextTransformerConfig;
 pub enum ModelSection {
     /// A [`TextTransformer`](crate::model::TextTransformer).
     Text(ModelFields),
+    /// A [`ViT`](crate::model::ViT).
+    Vision(ModelFields),
 }
 
 /// A size and what differs from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFields {
-    /// A size of the structure paper, from which all other fields are taken: `mini`, `base` or `large` for text.
+    /// A size of the structure paper, from which all other fields are taken: `mini`, `base` or `large` for text,
+    /// `cifar10` or `imagenet` for images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// Fields of the model's configuration, by their names there.
@@ -60,6 +63,31 @@ impl ModelFields {
             ..base
         };
         Ok(self.over(&base)?.with_attention_init(init))
+    }
+
+    /// The configuration of a vision transformer over a number of classes.
+    pub(super) fn vision(&self, classes: usize, init: AttentionInit) -> Result<ViTConfig, (String, String)> {
+        let base = match self.size.as_deref() {
+            Some("cifar10") => ViTConfig::cifar10(),
+            Some("imagenet") => ViTConfig::imagenet(),
+            Some(other) => return Err(unknown_size(other, "cifar10 or imagenet")),
+            None => {
+                self.need(&["d_model", "n_layers", "n_heads", "image_size", "patch_size"])?;
+                ViTConfig::cifar10()
+            }
+        };
+        let base = ViTConfig {
+            n_classes: classes,
+            ..base
+        };
+        Ok(self.over(&base)?.with_attention_init(init))
+    }
+
+    fn need(&self, fields: &[&str]) -> Result<(), (String, String)> {
+        match fields.iter().find(|field| !self.fields.contains_key(**field)) {
+            Some(field) => Err(((*field).to_owned(), "not set: set it, or `size`".to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// The configuration with the fields of this section in it.

@@ -243,7 +243,7 @@ impl Default for AverageSection {
 
 impl AverageSection {
     /// The average of a run with these settings over `sequences` sequences or images.
-    pub(super) fn config(&self, train: &TrainConfig, sequences: usize) -> AverageConfig {
+    pub(super) fn config(&self, train: &TrainConfig, epochs: Option<f64>, sequences: usize) -> AverageConfig {
         let config = AverageConfig {
             decay: self.decay,
             every: self.every,
@@ -253,7 +253,8 @@ impl AverageSection {
             return config;
         }
         let batch = train.batch_size.saturating_mul(train.accumulation);
-        let epochs = train.steps.saturating_mul(batch).div_ceil(sequences.max(1));
+        let seen = train.steps.saturating_mul(batch) as f64 / sequences.max(1) as f64;
+        let epochs = epochs.unwrap_or(seen).round() as usize;
         config.adjusted(batch, epochs)
     }
 }
@@ -310,6 +311,31 @@ pub enum DataSection {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         validation: Option<CorpusSpec>,
     },
+    /// CIFAR-10 in its official binary files; evaluated on its test images.
+    Cifar10 {
+        /// Their folder, or the one that holds `cifar-10-batches-bin`.
+        path: PathBuf,
+        /// The first so many images to train on only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        train_images: Option<usize>,
+        /// The first so many images to test on only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        test_images: Option<usize>,
+    },
+    /// Images in folders, one for each class, as ImageNet has them.
+    Images {
+        /// The folder of the class folders to train on.
+        train: PathBuf,
+        /// The folder of those to evaluate on, with the same classes.
+        validation: PathBuf,
+        /// To how many pixels the shorter side is scaled.
+        #[serde(default = "shorter_side")]
+        shorter_side: usize,
+    },
+}
+
+fn shorter_side() -> usize {
+    256
 }
 
 /// The share that is held out where a recipe says nothing.
@@ -325,12 +351,19 @@ impl DataSection {
     pub fn length(&self) -> Option<usize> {
         match self {
             Self::Bundled { length, .. } | Self::Text { length, .. } => Some(*length),
+            Self::Cifar10 { .. } | Self::Images { .. } => None,
         }
     }
 
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let refuse = |field: &str, problem: String| Err((format!("data.{field}"), problem));
-        let (Self::Bundled { length, held_out } | Self::Text { length, held_out, .. }) = self;
+        let (length, held_out) = match self {
+            Self::Bundled { length, held_out } | Self::Text { length, held_out, .. } => (length, held_out),
+            Self::Images { shorter_side: 0, .. } => {
+                return refuse("shorter_side", "0, but must be at least 1".to_owned());
+            }
+            Self::Cifar10 { .. } | Self::Images { .. } => return Ok(()),
+        };
         if *length < 2 {
             return refuse("length", format!("{length}, but must be at least 2"));
         }

@@ -59,6 +59,12 @@ impl RunFolder {
         let mut below: Vec<PathBuf> = entries
             .flatten()
             .map(|entry| entry.path())
+            // Those that begin with a dot are not whole yet.
+            .filter(|path| {
+                !path
+                    .file_name()
+                    .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+            })
             .filter(|path| path.join(names::INFO).exists())
             .collect();
         if below.is_empty() {

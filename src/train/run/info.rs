@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::names;
+use crate::data::ReadReport;
 use crate::train::TrainError;
 use crate::train::checkpoints::replace;
 
@@ -46,6 +47,8 @@ pub struct RunInfo {
     pub recipe_sha256: String,
     /// SHA-256 of the data.
     pub data_sha256: String,
+    /// What was read of each corpus of files, and what was passed over.
+    pub data: Vec<ReadReport>,
     /// SHA-256 of the tokenizer, where there is one.
     pub tokenizer_sha256: Option<String>,
     /// Parameters of the model.

@@ -10,7 +10,7 @@
 //! | `log.jsonl` | all of these in their order, one JSON object a line, told apart by `event` |
 //! | `events.out.tfevents.…` | steps, evaluations and scores for TensorBoard, where the recipe asks for it; one file for each time that the run was begun or resumed |
 //! | `tokenizer.json` | the tokenizer, where the run is on text |
-//! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser and state |
+//! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser, average and state |
 //!
 //! In `scores.csv` the rows of a layer have no `head`; those of a head follow, counted from 0. `symmetry` is empty
 //! for a zero matrix. Times (`seconds`, `waited`) are all that differs between two runs of one recipe on one

@@ -79,22 +79,20 @@ impl<B: AutodiffBackend> RunWriter<B> {
         let failed = |source| TrainError::unwritable(folder, source);
         let parent = folder_of(folder);
         fs::create_dir_all(parent).map_err(failed)?;
-        let draft = tempfile::Builder::new()
-            .prefix(".draft-")
-            .tempdir_in(parent)
-            .map_err(failed)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(draft.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        // One name for each run: what a kill has left of it is taken away by the next try.
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let draft = parent.join(format!(".draft-{name}"));
+        if draft.exists() {
+            fs::remove_dir_all(&draft).map_err(failed)?;
         }
-        fs::write(draft.path().join(names::RECIPE), new.recipe).map_err(failed)?;
+        fs::create_dir(&draft).map_err(failed)?;
+        fs::write(draft.join(names::RECIPE), new.recipe).map_err(failed)?;
         if let Some(tokenizer) = new.tokenizer {
-            fs::write(draft.path().join(names::TOKENIZER), tokenizer).map_err(failed)?;
+            fs::write(draft.join(names::TOKENIZER), tokenizer).map_err(failed)?;
         }
-        info.write(draft.path())?;
-        sync_folder(draft.path()).map_err(failed)?;
-        fs::rename(draft.keep(), folder).map_err(failed)?;
+        info.write(&draft)?;
+        sync_folder(&draft).map_err(failed)?;
+        fs::rename(&draft, folder).map_err(failed)?;
         sync_folder(parent).map_err(failed)?;
 
         let lock = lock(folder)?;
