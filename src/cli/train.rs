@@ -159,7 +159,7 @@ fn one(
     device: Option<usize>,
 ) -> anyhow::Result<RunInfo> {
     let info = with_backend!(backend, device, |B, device| launch
-        .text::<Autodiff<B>>(input, &device))??;
+        .run::<Autodiff<B>>(input, &device))??;
     Ok(info)
 }
 

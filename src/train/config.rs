@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::capture::CaptureError;
 use super::average::AverageConfig;
+use super::capture::CaptureError;
 use super::schedule::{Decay, Schedule};
 use crate::bilinear::BilinearError;
 use crate::data::DataError;
