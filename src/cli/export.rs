@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::common::Common;
-use crate::checkpoint::pretrained::{ExportedText, Parameters, export_text};
+use crate::checkpoint::pretrained::{ExportedText, ExportedViT, Parameters, export_text, export_vit};
 use crate::data::Tokenizer;
 use crate::objective::Visibility;
-use crate::train::RunFolder;
+use crate::train::recipe::ModelSection;
+use crate::train::{Recipe, RunFolder};
 
 /// Arguments of `wqk export`.
 #[derive(Debug, clap::Args)]
@@ -25,6 +26,10 @@ pub struct Args {
     /// The checkpoint after this many updates [default: the latest]
     #[arg(long, value_name = "N")]
     step: Option<usize>,
+
+    /// The averaged weights, where the run keeps an average
+    #[arg(long)]
+    averaged: bool,
 }
 
 /// Runs the subcommand.
@@ -44,6 +49,41 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
         }
     };
     let recipe = run.recipe()?;
+    let checkpoint = run.checkpoint(args.step)?;
+    let file = if args.averaged {
+        "average.safetensors"
+    } else {
+        "model.safetensors"
+    };
+    let weights = checkpoint.path().join(file);
+    if args.averaged && !checkpoint.has_average() {
+        bail!(
+            "the run '{}' keeps no averaged weights: leave out --averaged",
+            run.path().display()
+        );
+    }
+    let parameters = Parameters::open(&weights)?;
+    let (class, note) = match &recipe.model {
+        ModelSection::Text(_) => text(&run, &recipe, &parameters, args)?,
+        ModelSection::Vision(_) => vision(&run, &recipe, &parameters, args)?,
+    };
+    if !common.quiet {
+        if let Some(note) = note {
+            eprintln!("note: {note}");
+        }
+        eprintln!(
+            "{class} after {} updates is in {}",
+            checkpoint.info().step,
+            args.to.display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The class that was written, and what a user should know.
+type Written = (&'static str, Option<&'static str>);
+
+fn text(run: &RunFolder, recipe: &Recipe, parameters: &Parameters, args: &Args) -> anyhow::Result<Written> {
     let Some(tokenizer) = run.tokenizer() else {
         bail!(
             "the run '{}' has no tokenizer.json: restore it from where the run was made",
@@ -66,31 +106,36 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
             run.path().display()
         ),
     };
-    let checkpoint = run.checkpoint(args.step)?;
-    let parameters = Parameters::open(&checkpoint.path().join("model.safetensors"))?;
     let files = tokenizer.hub_files(config.max_positions)?;
     let exported = ExportedText {
         config: &config,
-        parameters: &parameters,
+        parameters,
         causal,
         pad: vocabulary.pad,
         files: files.as_deref().unwrap_or_default(),
     };
     export_text(&exported, &args.to)?;
-    if !common.quiet {
-        if files.is_none() {
-            eprintln!("note: a tokenizer of bytes has no form in transformers, so that none is written");
-        }
-        eprintln!(
-            "{} after {} updates is in {}",
-            if causal {
-                "BertLMHeadModel"
-            } else {
-                "BertForMaskedLM"
-            },
-            checkpoint.info().step,
-            args.to.display()
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+    let class = if causal {
+        "BertLMHeadModel"
+    } else {
+        "BertForMaskedLM"
+    };
+    let note = "a tokenizer of bytes has no form in transformers, so that none is written";
+    Ok((class, files.is_none().then_some(note)))
+}
+
+fn vision(run: &RunFolder, recipe: &Recipe, parameters: &Parameters, args: &Args) -> anyhow::Result<Written> {
+    // The data decide the number of classes, and the head has one bias for each.
+    let n_classes = parameters.get("head.bias").map_or(0, |bias| bias.values.len());
+    let config = recipe.vision_model(n_classes, &run.recipe_file())?;
+    let exported = ExportedViT {
+        config: &config,
+        parameters,
+        classes: &[],
+        files: &[],
+    };
+    export_vit(&exported, &args.to)?;
+    let note = "names of the classes and normalisation of the pixels are in the data, not in the run: add them to \
+                config.json and preprocessor_config.json";
+    Ok(("ViTForImageClassification", Some(note)))
 }
