@@ -295,10 +295,13 @@ fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<Input>, Vec<usize>)>
                 };
                 let input = Input::open(&job.recipe, &cache, &mut progress)?;
                 bar.finish_and_clear();
-                if !quiet {
-                    for report in input.reports() {
-                        eprintln!("{report}");
-                    }
+                // What was passed over is a result, not progress.
+                for report in input
+                    .reports()
+                    .iter()
+                    .filter(|report| !(quiet && report.is_whole()))
+                {
+                    eprintln!("wqk: note: {report}");
                 }
                 inputs.push(input);
                 firsts.push(&job.recipe);
