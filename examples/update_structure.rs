@@ -58,8 +58,11 @@ fn train<B: AutodiffBackend>(
     Ok((watch.into_rows(), share))
 }
 
+/// A quantity of a row, by the name that the figure gives it.
+type Quantity<'a> = (&'a str, fn(&UpdateRow) -> Option<f64>);
+
 /// A panel of curves over updates: one for each quantity and layer.
-fn panel(title: &str, rows: &[UpdateRow], quantities: &[(&str, fn(&UpdateRow) -> Option<f64>)]) -> Curves {
+fn panel(title: &str, rows: &[UpdateRow], quantities: &[Quantity<'_>]) -> Curves {
     let layers = rows.iter().map(|row| row.layer + 1).max().unwrap_or(0);
     let mut curves = Curves::new(title, Axis::linear("updates"), Axis::linear("score"));
     for (index, (name, of)) in quantities.iter().enumerate() {

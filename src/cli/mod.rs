@@ -52,10 +52,10 @@ pub enum Command {
     Theory(Box<theory::TheoryArgs>),
     /// Train the runs of a recipe, and resume them
     Train(Box<train::TrainArgs>),
-    /// Write the model of a run to a folder that Hugging Face's transformers loads
-    Export(export::Args),
     /// Compare runs: losses, speed-up and scores, with tests over seeds
     Compare(compare::CompareArgs),
+    /// Write the model of a run to a folder that Hugging Face's transformers loads
+    Export(export::Args),
 }
 
 /// A wrong use of the command that clap cannot see: printed as clap prints its own, exit code 2.
@@ -96,8 +96,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Families(args) => families::run(args),
         Command::Theory(args) => theory::run(args, &cli.common),
         Command::Train(args) => train::run(args, &cli.common),
-        Command::Export(args) => export::run(args, &cli.common),
         Command::Compare(args) => compare::run(args, &cli.common),
+        Command::Export(args) => export::run(args, &cli.common),
     }
 }
 

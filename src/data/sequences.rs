@@ -6,12 +6,12 @@ use std::ops::Range;
 /// Token sequences of one length at random access, in memory ([`Packed`](super::Packed)) or on disk.
 ///
 /// The trait is object safe: what trains and evaluates takes `&dyn Sequences`.
+#[expect(clippy::len_without_is_empty, reason = "never empty")]
 pub trait Sequences: Debug + Send + Sync {
     /// Length of a sequence.
     fn n(&self) -> usize;
 
     /// Number of sequences, at least 1.
-    #[expect(clippy::len_without_is_empty, reason = "never empty")]
     fn len(&self) -> usize;
 
     /// Copies a sequence into a buffer of [`n`](Self::n) tokens.

@@ -53,7 +53,7 @@ impl<'a> ImageTask<'a> {
                 test: test.len(),
             });
         }
-        let normalisation = data.normalisation.clone();
+        let normalisation = *data.normalisation;
         Ok(Self {
             data,
             batches: ImageBatches::new(

@@ -261,9 +261,7 @@ fn changed(
 }
 
 fn text_error(folder: &Path) -> PretrainedError {
-    load_text::<B>(folder, &Default::default())
-        .err()
-        .expect("it is refused")
+    load_text::<B>(folder, &Default::default()).expect_err("it is refused")
 }
 
 #[test]

@@ -65,6 +65,7 @@ impl Fake {
             threads: 1,
             recipe_sha256: "0".to_owned(),
             data_sha256: "data".to_owned(),
+            data: Vec::new(),
             tokenizer_sha256: None,
             parameters: 1,
             steps: STEPS,

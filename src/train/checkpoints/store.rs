@@ -87,7 +87,7 @@ impl Checkpoints {
         improved: bool,
     ) -> bool {
         let CheckpointConfig { every, keep_best, .. } = self.config;
-        state.step == steps || (every > 0 && state.step % every == 0) || (keep_best && improved)
+        state.step == steps || (every > 0 && state.step.is_multiple_of(every)) || (keep_best && improved)
     }
 
     /// Steps of all whole checkpoints, rising.

@@ -74,7 +74,7 @@ fn arms_by_seeds_each_a_recipe_of_its_own() {
                 .unwrap()
                 .runs()
                 .unwrap(),
-            [run.clone()]
+            std::slice::from_ref(run)
         );
     }
 }
@@ -267,7 +267,7 @@ fn the_papers_recipes() {
             let runs = RecipeFile::load(&file, &options).unwrap().runs().unwrap();
             assert!(!runs.is_empty());
             for run in runs {
-                let (section, is_text) = (&run.train, run.data.is_text());
+                let is_text = run.data.is_text();
                 if small {
                     continue;
                 }
