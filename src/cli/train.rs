@@ -303,6 +303,9 @@ fn inputs(jobs: &[Job], quiet: bool) -> anyhow::Result<(Vec<Input>, Vec<usize>)>
                 {
                     eprintln!("wqk: note: {report}");
                 }
+                for note in input.notes() {
+                    eprintln!("wqk: note: {note}");
+                }
                 inputs.push(input);
                 firsts.push(&job.recipe);
                 inputs.len() - 1

@@ -11,7 +11,8 @@ use super::recipe::{DataSection, HELD_OUT, Recipe, TokenizerSection};
 use super::task::TextData;
 use crate::data::vision::{Cifar10, ClassFolder, ImageError, Images, Normalisation, Picture};
 use crate::data::{
-    CacheProgress, CorpusSpec, DataError, Documents, Packed, ReadReport, Sequences, Tokenizer, bundled,
+    CacheProgress, CacheState, CachedSequences, CorpusSpec, DataError, Documents, Packed, ReadReport,
+    Sequences, Tokenizer, bundled,
 };
 
 /// What the runs of a recipe learn from.
@@ -56,6 +57,14 @@ impl Input {
             Self::Images(_) => &[],
         }
     }
+
+    /// What else is worth saying of the data, one line each.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Self::Text(text) => &text.notes,
+            Self::Images(_) => &[],
+        }
+    }
 }
 
 /// The text of a recipe as tokens, which all its runs share.
@@ -66,6 +75,7 @@ pub struct TextInput {
     tokenizer: Tokenizer,
     data_sha256: String,
     reports: Vec<ReadReport>,
+    notes: Vec<String>,
 }
 
 impl TextInput {
@@ -90,6 +100,7 @@ impl TextInput {
                     tokenizer,
                     data_sha256: bundled::SHA256.to_owned(),
                     reports: Vec::new(),
+                    notes: Vec::new(),
                 })
             }
             DataSection::Text {
@@ -98,27 +109,32 @@ impl TextInput {
                 held_out,
                 validation,
             } => {
-                let mut open =
-                    |corpus: &CorpusSpec| corpus.cached(here(), &tokenizer, *length, cache, &mut *progress);
+                let mut notes = Vec::new();
+                let mut open = |corpus: &CorpusSpec| {
+                    open_text(corpus, &tokenizer, *length, cache, &mut *progress, &mut notes)
+                };
                 let text = open(corpus)?;
-                let (train, held_out, hashes, reports) = match validation {
+                let other = validation.as_ref().map(open).transpose()?;
+                let mut reports = vec![text.report];
+                let (train, held_out, data_sha256): (Box<dyn Sequences>, Box<dyn Sequences>, _) = match other
+                {
                     None => {
-                        let (train, held_out) = text.sequences.hold_out(held_out.unwrap_or(HELD_OUT))?;
-                        (train, held_out, text.corpus, vec![text.report])
+                        let (train, held_out) = text.tokens.hold_out(held_out.unwrap_or(HELD_OUT))?;
+                        (train, held_out, text.sha256)
                     }
-                    Some(validation) => {
-                        let other = open(validation)?;
-                        let hashes = format!("{} {}", text.corpus, other.corpus);
-                        let reports = vec![text.report, other.report];
-                        (text.sequences, other.sequences, hashes, reports)
+                    Some(other) => {
+                        reports.push(other.report);
+                        let both = sha256(format!("{} {}", text.sha256, other.sha256).as_bytes());
+                        (text.tokens.whole(), other.tokens.whole(), both)
                     }
                 };
                 Ok(Self {
-                    train: Box::new(train),
-                    held_out: Box::new(held_out),
+                    train,
+                    held_out,
                     tokenizer,
-                    data_sha256: sha256(hashes.as_bytes()),
+                    data_sha256,
                     reports,
+                    notes,
                 })
             }
             DataSection::Cifar10 { .. } | DataSection::Images { .. } => Err(no_text(recipe)),
@@ -153,6 +169,76 @@ impl TextInput {
     pub fn reports(&self) -> &[ReadReport] {
         &self.reports
     }
+}
+
+/// The tokens of a corpus, with what is known of them.
+struct Text {
+    tokens: Tokens,
+    report: ReadReport,
+    sha256: String,
+}
+
+/// Where tokens lie.
+enum Tokens {
+    Cached(CachedSequences),
+    InMemory(Packed),
+}
+
+impl Tokens {
+    fn whole(self) -> Box<dyn Sequences> {
+        match self {
+            Self::Cached(tokens) => Box::new(tokens),
+            Self::InMemory(tokens) => Box::new(tokens),
+        }
+    }
+
+    /// Those to train on, and a share to hold out.
+    fn hold_out(self, share: f64) -> Result<(Box<dyn Sequences>, Box<dyn Sequences>), DataError> {
+        Ok(match self {
+            Self::Cached(tokens) => {
+                let (train, held_out) = tokens.hold_out(share)?;
+                (Box::new(train), Box::new(held_out))
+            }
+            Self::InMemory(tokens) => {
+                let (train, held_out) = tokens.hold_out(share)?;
+                (Box::new(train), Box::new(held_out))
+            }
+        })
+    }
+}
+
+fn open_text(
+    corpus: &CorpusSpec,
+    tokenizer: &Tokenizer,
+    length: usize,
+    cache: &Path,
+    progress: &mut dyn FnMut(CacheProgress),
+    notes: &mut Vec<String>,
+) -> Result<Text, DataError> {
+    let text = match corpus.cached(here(), tokenizer, length, cache, progress) {
+        Ok(cached) => {
+            if let CacheState::Rebuilt { problem } = cached.state {
+                notes.push(format!("{}: {problem}: it was made again", cached.path.display()));
+            }
+            Text {
+                tokens: Tokens::Cached(cached.sequences),
+                report: cached.report,
+                sha256: cached.corpus,
+            }
+        }
+        // Nowhere to write is no reason not to train.
+        Err(error @ DataError::Cache { .. }) => {
+            let (packed, report) = corpus.pack(here(), tokenizer, length)?;
+            notes.push(format!("{error}; the tokens are kept in memory"));
+            Text {
+                tokens: Tokens::InMemory(packed),
+                report,
+                sha256: corpus.sha256(here())?,
+            }
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(text)
 }
 
 fn tokenizer(recipe: &Recipe) -> Result<Tokenizer, DataError> {

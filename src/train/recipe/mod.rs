@@ -279,7 +279,7 @@ impl Recipe {
     /// # Errors
     /// [`TrainError::Recipe`] where the section `[model]` cannot be one.
     pub fn text_model(&self, vocabulary: usize, file: &Path) -> Result<TextTransformerConfig, TrainError> {
-        self.fields()
+        self.of_kind("text", matches!(self.model, ModelSection::Text(_)), file)?
             .text(vocabulary, self.init)
             .map_err(|(field, problem)| file::problem(file, &table::join("model", &field), &problem))
     }
@@ -289,14 +289,21 @@ impl Recipe {
     /// # Errors
     /// As [`text_model`](Self::text_model).
     pub fn vision_model(&self, n_classes: usize, file: &Path) -> Result<ViTConfig, TrainError> {
-        self.fields()
+        self.of_kind("vision", matches!(self.model, ModelSection::Vision(_)), file)?
             .vision(n_classes, self.init)
             .map_err(|(field, problem)| file::problem(file, &table::join("model", &field), &problem))
     }
 
-    fn fields(&self) -> &ModelFields {
+    fn of_kind(&self, kind: &str, is_it: bool, file: &Path) -> Result<&ModelFields, TrainError> {
         let (ModelSection::Text(fields) | ModelSection::Vision(fields)) = &self.model;
-        fields
+        match is_it {
+            true => Ok(fields),
+            false => Err(file::problem(
+                file,
+                "model.kind",
+                &format!("a model of another kind than {kind}, which is what is asked for here"),
+            )),
+        }
     }
 }
 

@@ -48,6 +48,7 @@ pub struct RunInfo {
     /// SHA-256 of the data.
     pub data_sha256: String,
     /// What was read of each corpus of files, and what was passed over.
+    #[serde(default)]
     pub data: Vec<ReadReport>,
     /// SHA-256 of the tokenizer, where there is one.
     pub tokenizer_sha256: Option<String>,
