@@ -70,8 +70,8 @@ impl Input {
 /// The text of a recipe as tokens, which all its runs share.
 #[derive(Debug)]
 pub struct TextInput {
-    train: Box<dyn Sequences>,
-    held_out: Box<dyn Sequences>,
+    train: AnySequences,
+    held_out: AnySequences,
     tokenizer: Tokenizer,
     data_sha256: String,
     reports: Vec<ReadReport>,
@@ -178,6 +178,9 @@ struct Text {
     sha256: String,
 }
 
+/// Sequences, wherever they lie.
+type AnySequences = Box<dyn Sequences>;
+
 /// Where tokens lie.
 enum Tokens {
     Cached(CachedSequences),
@@ -185,7 +188,7 @@ enum Tokens {
 }
 
 impl Tokens {
-    fn whole(self) -> Box<dyn Sequences> {
+    fn whole(self) -> AnySequences {
         match self {
             Self::Cached(tokens) => Box::new(tokens),
             Self::InMemory(tokens) => Box::new(tokens),
@@ -193,7 +196,7 @@ impl Tokens {
     }
 
     /// Those to train on, and a share to hold out.
-    fn hold_out(self, share: f64) -> Result<(Box<dyn Sequences>, Box<dyn Sequences>), DataError> {
+    fn hold_out(self, share: f64) -> Result<(AnySequences, AnySequences), DataError> {
         Ok(match self {
             Self::Cached(tokens) => {
                 let (train, held_out) = tokens.hold_out(share)?;
