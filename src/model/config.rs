@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::strength::Strength;
 use super::temperature::InverseTemperature;
-use crate::attention::{AttentionError, AttentionInit};
+use crate::attention::{AttentionError, AttentionInit, SelfAttentionConfig};
 
 /// Where the layer norms stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,28 +173,39 @@ impl TextTransformerConfig {
 
     /// Width inside the feed-forward.
     pub fn ff_width(&self) -> usize {
-        self.d_ff.unwrap_or(4 * self.d_model)
+        self.d_ff.unwrap_or(self.d_model.saturating_mul(4))
     }
 
     /// Refuses what cannot be built.
     ///
     /// # Errors
-    /// [`ModelError::Invalid`] with the field, its value and what it must be. Head counts are checked by
-    /// the attention itself.
+    /// [`ModelError::Invalid`] with the field, its value and what it must be; [`ModelError::Attention`] for head
+    /// counts that do not divide.
     pub fn check(&self) -> Result<(), ModelError> {
-        let positive = [
-            ("vocab_size", self.vocab_size),
-            ("d_model", self.d_model),
-            ("n_layers", self.n_layers),
-            ("n_heads", self.n_heads),
-            ("max_positions", self.max_positions),
-            ("d_ff", self.ff_width()),
+        // Far above any model that was ever built: beyond them a size is a slip, and would end in want of memory.
+        let sizes = [
+            ("vocab_size", self.vocab_size, 1 << 26),
+            ("d_model", self.d_model, 1 << 18),
+            ("n_layers", self.n_layers, 1 << 14),
+            ("n_heads", self.n_heads, 1 << 18),
+            ("max_positions", self.max_positions, 1 << 26),
+            ("d_ff", self.ff_width(), 1 << 20),
         ];
-        for (field, value) in positive {
-            if value == 0 {
-                return Err(invalid(field, value, "at least 1"));
+        for (field, value, largest) in sizes {
+            if !(1..=largest).contains(&value) {
+                return Err(invalid(
+                    field,
+                    value,
+                    &format!("at least 1 and at most {largest}"),
+                ));
             }
         }
+        SelfAttentionConfig {
+            n_kv_heads: self.n_kv_heads,
+            head_dim: self.head_dim,
+            ..SelfAttentionConfig::new(self.d_model, self.n_heads)
+        }
+        .projections()?;
         for (field, rate) in [
             ("dropout", self.dropout),
             ("attention_dropout", self.attention_dropout),

@@ -45,7 +45,7 @@ impl AverageConfig {
     /// # Source
     /// `references/classification/train.py` of torchvision, which credits pycls.
     pub fn adjusted(self, batch: usize, epochs: usize) -> Self {
-        let factor = (batch * self.every) as f64 / epochs.max(1) as f64;
+        let factor = batch as f64 * self.every as f64 / epochs.max(1) as f64;
         Self {
             decay: 1.0 - ((1.0 - self.decay) * factor).min(1.0),
             ..self

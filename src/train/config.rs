@@ -106,6 +106,14 @@ impl TrainConfig {
                 return refuse(field, value.to_string(), "at least 1");
             }
         }
+        for (field, value) in [
+            ("batch_size", self.batch_size),
+            ("accumulation", self.accumulation),
+        ] {
+            if value > 1 << 20 {
+                return refuse(field, value.to_string(), "at most 1048576");
+            }
+        }
         for (field, value) in [("learning_rate", self.learning_rate), ("epsilon", self.epsilon)] {
             if !(value.is_finite() && value > 0.0) {
                 return refuse(field, value.to_string(), "finite and above 0");

@@ -110,7 +110,17 @@ impl TextProbe {
         if self.batch == 0 {
             return refuse("batch", 0, "at least 1".to_owned());
         }
-        let count = self.batch * self.length;
+        let Some(count) = self
+            .batch
+            .checked_mul(self.length)
+            .filter(|&count| count <= 1 << 28)
+        else {
+            return refuse(
+                "batch",
+                self.batch,
+                "small enough to hold its tokens in memory".to_owned(),
+            );
+        };
         if self.text.is_empty() {
             let mut rng = random::stream(seed, ["probe", "tokens"]);
             return Ok((0..count)

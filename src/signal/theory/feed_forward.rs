@@ -152,7 +152,8 @@ pub(super) fn dual_slope(activation: Activation, a: f64, c: f64) -> f64 {
         Activation::Gelu => {
             // φ'(z) = Φ(z) + z φ_N(z). A central difference of the closed form; its error is of order step², 1e-8.
             let step = 1e-4 * a.max(1e-8);
-            let c = c.clamp(-a + step, a - step);
+            let inside = (a - step).max(0.0);
+            let c = c.clamp(-inside, inside);
             (dual(activation, a, c + step) - dual(activation, a, c - step)) / (2.0 * step)
         }
     }
