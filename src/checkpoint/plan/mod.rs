@@ -119,9 +119,9 @@ pub(super) fn plan(
     let mut notes = Vec::new();
     for (entry, stack) in family.stacks.iter().enumerate() {
         // Entries of the same stack follow one another.
-        let earlier = layers.iter().filter(|l| l.stack == stack.stack);
-        let first = earlier.map(|l| l.index + 1).max().unwrap_or(0);
         let planner = StackPlanner::new(stack, entry, store, options);
+        let earlier = layers.iter().filter(|l| l.stack == planner.kind());
+        let first = earlier.map(|l| l.index + 1).max().unwrap_or(0);
         let found = planner.layers(first)?;
         let present = found.iter().map(|l| l.number).collect::<BTreeSet<_>>().len();
         if let Some(declared) = planner.declared()
@@ -129,7 +129,7 @@ pub(super) fn plan(
         {
             notes.push(format!(
                 "{present} of {declared} {} layers are in the file",
-                stack.stack.name()
+                planner.kind().name()
             ));
         }
         layers.extend(found);

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::super::error_context::Context;
-use super::super::family::{Alternatives, Config, Layout, Pattern, Place, Size, Stack};
+use super::super::family::{Alternatives, Config, Layout, Pattern, Place, Size, Stack, StackKind};
 use super::shapes::{HEAD_DIM, HEADS, KV_HEADS};
 use super::{CheckpointError, LayerPlan, Options, Store};
 use crate::bilinear::{Heads, RotaryPairs};
@@ -110,6 +112,16 @@ impl<'a> StackPlanner<'a> {
         self.config.size(&self.stack.layers, LAYERS)
     }
 
+    /// Which part of a model the stack is. An encoder's architecture under a causal mask is a decoder: BERT's family
+    /// says so by `is_decoder`, which models of two stacks set for other ends.
+    pub(super) fn kind(&self) -> StackKind {
+        let is = |key| self.config.value(key).and_then(Value::as_bool) == Some(true);
+        match self.stack.stack {
+            StackKind::Encoder if is("is_decoder") && !is("is_encoder_decoder") => StackKind::Decoder,
+            kind => kind,
+        }
+    }
+
     /// How many layers before `layer` are not self-attention.
     fn skipped(&self, layer: usize) -> usize {
         let list = self
@@ -168,7 +180,7 @@ impl<'a> StackPlanner<'a> {
         });
         let published = [&stack.published_query, &stack.published_key].map(|p| self.first_present(p, place));
         Ok(LayerPlan {
-            stack: stack.stack,
+            stack: self.kind(),
             index,
             number: place.layer,
             module: module(&query, &key),

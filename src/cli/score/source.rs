@@ -51,9 +51,24 @@ pub(super) fn open(
              `hf download {text} --local-dir {name}` and give the folder, or {directly}"
         );
     }
+    if let Some(run) = run_of(path) {
+        bail!(
+            "'{text}' belongs to a run of `wqk train`, whose weights are laid out as Burn has them: write them out with \
+             `wqk export {run} --to DIR` and score DIR; the scores during training are in {run}/scores.csv",
+            run = run.display()
+        );
+    }
     Ok(Opened {
         checkpoint: checkpoint::open(path, options)?,
         _fetched: None,
+    })
+}
+
+/// The folder of the run of `wqk train` that a path lies in: a run, its checkpoints, or one of their files.
+fn run_of(path: &Path) -> Option<&Path> {
+    path.ancestors().take(4).find(|folder| {
+        let has = |name| folder.join(name).is_file();
+        !folder.as_os_str().is_empty() && has("run.json") && has("recipe.toml")
     })
 }
 

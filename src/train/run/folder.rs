@@ -187,7 +187,18 @@ impl RunFolder {
     pub fn checkpoint(&self, step: Option<usize>) -> Result<Checkpoint, TrainError> {
         let checkpoints = self.checkpoints();
         match step {
-            Some(step) => Checkpoint::open(&checkpoints.path(step)),
+            Some(step) => {
+                let steps = checkpoints.steps()?;
+                if !steps.contains(&step) {
+                    let there: Vec<String> = steps.iter().map(usize::to_string).collect();
+                    let problem = match there.as_slice() {
+                        [] => "the run has no checkpoint yet: let it run longer".to_owned(),
+                        there => format!("no checkpoint of step {step}: choose of {}", there.join(", ")),
+                    };
+                    return Err(TrainError::folder(&self.path, problem));
+                }
+                Checkpoint::open(&checkpoints.path(step))
+            }
             None => checkpoints.latest()?.ok_or_else(|| {
                 TrainError::folder(&self.path, "the run has no checkpoint yet: let it run longer")
             }),
