@@ -152,3 +152,37 @@ fn nothing_to_compare_is_an_error() {
         "{error}"
     );
 }
+
+#[test]
+fn a_run_is_exported_and_scored_as_what_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    fs::write(
+        folder.join("recipe.toml"),
+        "name = 'decoder'\n[model]\nkind = 'text'\nn_layers = 1\nd_model = 16\nn_heads = 2\nmax_positions = 16\n\
+         [objective]\nkind = 'autoregressive'\n[data]\nkind = 'bundled'\nlength = 16\n\
+         [tokenizer]\nkind = 'characters'\nalphabet = 40\n\
+         [train]\nsteps = 2\nbatch_size = 2\naccumulation = 1\n",
+    )
+    .unwrap();
+    let (_, _) = said(
+        &wqk(folder, &["train", "recipe.toml", "--quiet", "--threads", "1"]),
+        0,
+    );
+    let run = "runs/decoder-seed0";
+    // Weights lie as Burn has them: to score them as they are would be wrong without a word.
+    for path in [run.to_owned(), format!("{run}/checkpoints/step-000000002")] {
+        let (_, error) = said(&wqk(folder, &["score", &path]), 1);
+        assert!(error.contains(&format!("wqk export {run} --to")), "{error}");
+    }
+    let (_, error) = said(&wqk(folder, &["export", run, "--step", "1", "--to", "none"]), 1);
+    assert!(error.contains("no checkpoint of step 1: choose of 2"), "{error}");
+    said(&wqk(folder, &["export", run, "--to", "bert"]), 0);
+    let (scores, _) = said(&wqk(folder, &["score", "bert", "--format", "csv", "--quiet"]), 0);
+    let stacks: Vec<&str> = scores
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(3).unwrap())
+        .collect();
+    assert_eq!(stacks, ["decoder"]);
+}

@@ -71,6 +71,14 @@ impl Comparison {
         if !finished {
             self.notes.push(unfinished(&shown, &info, done));
         }
+        /// Layers of the deepest model that a recipe may hold.
+        const DEEPEST: usize = 1 << 14;
+        if let Some(row) = run.scores.iter().find(|row| row.layer >= DEEPEST) {
+            return Err(format!(
+                "{shown}: its scores.csv is damaged (layer {} at step {})",
+                row.layer, row.step
+            ));
+        }
         let layers = run.scores.iter().map(|row| row.layer + 1).max();
         let setting = Setting::new(&recipe, layers, &info.data_sha256);
         let name = init_name(recipe.get("init"));

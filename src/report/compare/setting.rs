@@ -185,6 +185,15 @@ fn leaves(table: &Table) -> std::collections::BTreeMap<String, String> {
     into
 }
 
+/// Whether a setting, or a table of them, asks for nothing.
+fn is_off(value: &Value) -> bool {
+    match value {
+        Value::Boolean(on) => !on,
+        Value::Table(table) => table.values().all(is_off),
+        _ => false,
+    }
+}
+
 /// What an initialisation is called: the paper's words, and whatever is set beside the scheme.
 pub(super) fn init_name(init: Option<&Value>) -> String {
     let Some(Value::Table(init)) = init else {
@@ -197,7 +206,7 @@ pub(super) fn init_name(init: Option<&Value>) -> String {
     let name = if scheme == "tied" { "symmetric" } else { scheme };
     let others: Vec<String> = init
         .iter()
-        .filter(|(field, value)| *field != "scheme" && value.as_bool() != Some(false))
+        .filter(|(field, value)| *field != "scheme" && !is_off(value))
         .map(|(field, value)| match value {
             Value::Boolean(true) => field.clone(),
             value => format!("{field} = {value}"),
@@ -257,6 +266,7 @@ mod tests {
             ("init = { scheme = 'tied', copy = false }", "symmetric"),
             ("init = { scheme = 'tied', copy = true }", "symmetric, copy"),
             ("init = { scheme = 'control' }", "control"),
+            ("init = { scheme = 'control', of = { copy = false } }", "control"),
             (
                 "init = { scheme = 'independent', query_std = 0.1 }",
                 "independent, query_std = 0.1",

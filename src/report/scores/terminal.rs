@@ -189,7 +189,7 @@ fn layer_table(with_heads: bool, as_published: bool) -> Table {
     }
     if as_published {
         columns.extend([
-            ("published: symmetry", Align::Right),
+            ("as published: symmetry", Align::Right),
             ("d (excess)", Align::Right),
             ("its faults", Align::Left),
         ]);
