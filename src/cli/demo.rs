@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::common::Common;
 use super::interrupt;
+use super::output::Output;
 use super::runs::RunProgress;
 use crate::backend::{Autodiff, BackendKind, with_backend};
 use crate::bilinear::Directionality;
@@ -171,14 +172,17 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
         .and_then(|()| folder.commit())
         .with_context(|| format!("cannot write the report folder '{}'", args.out.display()))?;
 
-    print!("{}", findings.table().to_text());
-    println!("{verdict}");
     let share = runs
         .iter()
         .map(|run| run.scoring_seconds / run.seconds.max(1e-9))
         .fold(0.0, f64::max);
-    println!("Scoring took at most {:.2} % of a run.", 100.0 * share);
-    println!("Report: {}", args.out.join("index.html").display());
+    let text = format!(
+        "{}{verdict}\nScoring took at most {:.2} % of a run.\nReport: {}\n",
+        findings.table().to_text(),
+        100.0 * share,
+        args.out.join("index.html").display()
+    );
+    Output::stdout().write(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 
 use super::Usage;
 use super::common::Common;
+use super::output::Output;
 use super::runs::RunProgress;
 use crate::backend::{Autodiff, BackendKind, with_backend};
 use crate::data::{CacheProgress, default_cache_folder};
@@ -91,9 +92,11 @@ pub fn run(args: &TrainArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let backend = common.backend()?;
     let (jobs, finished) = plan(args, common)?;
     if args.check {
-        for job in &jobs {
-            println!("{}", job.folder.display());
-        }
+        let folders: String = jobs
+            .iter()
+            .map(|job| format!("{}\n", job.folder.display()))
+            .collect();
+        Output::stdout().write(folders.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let note = |text: String| {
@@ -347,12 +350,23 @@ fn conclude(
         }
     }
     if !done.is_empty() {
-        print!("{}", summary(&done)?.to_text());
+        Output::stdout().write(summary(&done)?.to_text().as_bytes())?;
     }
     let again = args.resume.as_deref().unwrap_or(&args.out).display();
     if stopped > 0 {
+        // A run that never began has no folder, and is known to the recipe alone.
+        let begun = jobs.iter().all(|job| job.folder.join("run.json").exists());
+        let recipe = match &args.recipe {
+            Some(recipe) if !begun => format!("{} ", recipe.display()),
+            _ => String::new(),
+        };
+        let flags = if recipe.is_empty() {
+            ""
+        } else {
+            " and the same flags"
+        };
         eprintln!(
-            "{stopped} of {} runs stopped: go on with `wqk train --resume {again}`",
+            "{stopped} of {} runs stopped: go on with `wqk train {recipe}--resume {again}`{flags}",
             jobs.len()
         );
     }

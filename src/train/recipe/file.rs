@@ -190,7 +190,19 @@ fn read(file: &Path, depth: usize) -> Result<Table, TrainError> {
         return Err(problem(
             file,
             EXTENDS,
-            "extends itself by way of others: remove the circle",
+            "extends itself by way of others, or too many of them: remove the circle",
+        ));
+    }
+    /// Bytes that no recipe needs.
+    const LARGEST: u64 = 1 << 20;
+    if let Ok(about) = std::fs::metadata(file)
+        && !about.is_dir()
+        && (!about.is_file() || about.len() > LARGEST)
+    {
+        return Err(problem(
+            file,
+            "recipe",
+            "is no file of at most 1 MiB: give a TOML file",
         ));
     }
     let text = std::fs::read_to_string(file).map_err(|source| match source.kind() {
