@@ -63,7 +63,8 @@ impl<B: Backend> BilinearForm<B> {
         gradients: &WeightGradients<B>,
         rate: f64,
     ) -> Result<Self, BilinearError> {
-        let step = |gradient: &Tensor<B, 2>| gradient.clone().transpose().mul_scalar(-rate);
+        // Scaled before it is transposed: on libtorch a transpose is a view that scaling in place would write through.
+        let step = |gradient: &Tensor<B, 2>| gradient.clone().mul_scalar(-rate).transpose();
         let (q, k) = (step(&gradients.query), step(&gradients.key));
         for (change, weight) in [(&q, &self.q), (&k, &self.k)] {
             if change.dims() != weight.dims() {
