@@ -7,7 +7,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
-use crate::attention::{AttentionMask, AttentionTrace, Noise, SelfAttention, SelfAttentionConfig, dropout};
+use super::residual::Residual;
+use crate::attention::{AttentionMask, AttentionTrace, Noise, SelfAttention, SelfAttentionConfig};
 use crate::random;
 
 /// The two layer norms of a block.
@@ -172,20 +173,17 @@ impl<B: Backend> Block<B> {
             .norms
             .as_ref()
             .map(|n| if which == 0 { &n.attention } else { &n.feed_forward });
-        let input = match norm {
-            Some(norm) if self.placement == NormPlacement::Pre => norm.forward(x.clone()),
-            _ => x.clone(),
-        };
         let place = ["attention branch", "feed-forward branch"][which];
-        let mut y = dropout(branch(input), self.dropout, noise.map(|n| n.at(place)).as_ref());
-        if let Some(strengths) = &self.trained_strengths {
-            y = y * strengths.val().slice(which..which + 1).unsqueeze();
-        } else if self.strengths[which] != 1.0 {
-            y = y.mul_scalar(self.strengths[which]);
-        }
-        match norm {
-            Some(norm) if self.placement == NormPlacement::Post => norm.forward(x + y),
-            _ => x + y,
-        }
+        let residual = Residual {
+            norm,
+            placement: self.placement,
+            dropout: self.dropout,
+            strength: self.strengths[which],
+            trained: self
+                .trained_strengths
+                .as_ref()
+                .map(|strengths| (strengths, which)),
+        };
+        residual.add(x, noise.map(|n| n.at(place)).as_ref(), branch)
     }
 }

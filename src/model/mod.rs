@@ -5,6 +5,7 @@ mod block;
 mod config;
 mod feed_forward;
 mod linear;
+mod residual;
 mod seq2seq;
 mod strength;
 mod temperature;

@@ -7,6 +7,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
+use super::residual::Residual;
 use super::temperature::InverseTemperature;
 use super::text::TextTransformer;
 use crate::attention::{
@@ -120,26 +121,22 @@ impl<B: Backend> DecoderBlock<B> {
         noise: Option<&Noise>,
         branch: impl FnOnce(Tensor<B, 3>) -> Tensor<B, 3>,
     ) -> Tensor<B, 3> {
-        let norm = self.norms.get(which);
-        let input = match norm {
-            Some(norm) if self.placement == NormPlacement::Pre => norm.forward(x.clone()),
-            _ => x.clone(),
-        };
         let place = [
             "attention branch",
             "cross-attention branch",
             "feed-forward branch",
         ][which];
-        let mut y = dropout(branch(input), self.dropout, noise.map(|n| n.at(place)).as_ref());
-        if let Some(strengths) = &self.trained_strengths {
-            y = y * strengths.val().slice(which..which + 1).unsqueeze();
-        } else if self.strengths[which] != 1.0 {
-            y = y.mul_scalar(self.strengths[which]);
-        }
-        match norm {
-            Some(norm) if self.placement == NormPlacement::Post => norm.forward(x + y),
-            _ => x + y,
-        }
+        let residual = Residual {
+            norm: self.norms.get(which),
+            placement: self.placement,
+            dropout: self.dropout,
+            strength: self.strengths[which],
+            trained: self
+                .trained_strengths
+                .as_ref()
+                .map(|strengths| (strengths, which)),
+        };
+        residual.add(x, noise.map(|n| n.at(place)).as_ref(), branch)
     }
 }
 

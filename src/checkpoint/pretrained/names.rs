@@ -72,6 +72,25 @@ impl Pairs {
         self.same(format!("{ours}.beta"), format!("{theirs}.bias"), &[width]);
     }
 
+    /// The attention and feed-forward of a block, which BERT and ViT name alike but for the `inner` module of the
+    /// three projections; the feed-forward is `ff` wide, the stream `d`.
+    pub fn block(&mut self, ours: &str, theirs: &str, inner: &str, [d, ff]: [usize; 2]) {
+        for part in ["query", "key", "value"] {
+            self.linear(
+                &format!("{ours}.attention.{part}"),
+                &format!("{theirs}.attention.{inner}.{part}"),
+                [d, d],
+            );
+        }
+        for (part, name, shape) in [
+            ("attention.output", "attention.output.dense", [d, d]),
+            ("feed_forward.inner", "intermediate.dense", [d, ff]),
+            ("feed_forward.outer", "output.dense", [ff, d]),
+        ] {
+            self.linear(&format!("{ours}.{part}"), &format!("{theirs}.{name}"), shape);
+        }
+    }
+
     /// Reads our parameters from a checkpoint of theirs, all checked before the first is read.
     ///
     /// `passed_over` says which other tensors the file may hold.

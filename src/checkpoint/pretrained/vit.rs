@@ -111,20 +111,7 @@ fn pairs(config: &ViTConfig, prefix: &str) -> Pairs {
             format!("blocks.{layer}"),
             format!("{prefix}encoder.layer.{layer}"),
         );
-        for part in ["query", "key", "value"] {
-            pairs.linear(
-                &format!("{ours}.attention.{part}"),
-                &format!("{theirs}.attention.attention.{part}"),
-                [d, d],
-            );
-        }
-        for (part, name, shape) in [
-            ("attention.output", "attention.output.dense", [d, d]),
-            ("feed_forward.inner", "intermediate.dense", [d, f]),
-            ("feed_forward.outer", "output.dense", [f, d]),
-        ] {
-            pairs.linear(&format!("{ours}.{part}"), &format!("{theirs}.{name}"), shape);
-        }
+        pairs.block(&ours, &theirs, "attention", [d, f]);
         pairs.norm(
             &format!("{ours}.norms.attention"),
             &format!("{theirs}.layernorm_before"),
