@@ -103,12 +103,12 @@ pub fn run(args: &CompareArgs, common: &Common) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let comparison = Comparison::read(&args.runs);
+    if comparison.n_runs() == 0 {
+        anyhow::bail!("no run to compare: {}", comparison.notes.join("; "));
+    }
     // What was left out is a result, not progress: it is said whatever `--quiet` is.
     for note in &comparison.notes {
         eprintln!("wqk: note: {note}");
-    }
-    if comparison.n_runs() == 0 {
-        anyhow::bail!("no run to compare: name folders that `wqk train` has written");
     }
 
     let tables = match (args.table, args.format) {

@@ -31,6 +31,7 @@ mod updates;
 
 pub use average::{AverageConfig, WeightAverage};
 pub use capture::{Capture, CaptureError, LayerCapture, capture};
+pub(crate) use checkpoints::sha256;
 pub use checkpoints::{Checkpoint, CheckpointConfig, CheckpointInfo, Checkpoints};
 pub use clip::{clip_global_norm, global_norm};
 pub use config::{TrainConfig, TrainError};

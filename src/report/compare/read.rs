@@ -7,7 +7,43 @@ use toml::Table;
 
 use super::setting::{differing, init_name};
 use super::{Comparison, Group, InitArm, Member, Setting, SmoothLoss};
-use crate::train::{RunFolder, RunStatus};
+use crate::train::{Run, RunFolder, RunInfo, RunStatus, sha256};
+
+/// What cannot be as `wqk train` wrote it, in the files of a run.
+fn damage(recipe: &str, info: &RunInfo, run: &Run) -> Option<String> {
+    /// Layers of the deepest model that a recipe may hold.
+    const DEEPEST: usize = 1 << 14;
+    if sha256(recipe.as_bytes()) != info.recipe_sha256 {
+        return Some("its recipe.toml is not the one that it ran".to_owned());
+    }
+    if let Some((_, row)) = (1..).zip(&run.steps).find(|(step, row)| row.step != *step) {
+        return Some(format!("its steps.csv is damaged at update {}", row.step));
+    }
+    let steps = run.steps.iter().map(|row| ("steps.csv", row.step, row.loss));
+    let held_out = run
+        .held_out
+        .iter()
+        .map(|row| ("held_out.csv", row.step, row.loss));
+    let scores = run.scores.iter().map(|row| ("scores.csv", row.step, 0.0));
+    let beyond = |&(_, step, loss): &(_, usize, f64)| step > info.steps || !loss.is_finite();
+    if let Some((file, step, _)) = steps.chain(held_out).chain(scores).find(beyond) {
+        return Some(format!("its {file} is damaged at update {step}"));
+    }
+    if let Some(row) = run.scores.iter().find(|row| row.layer >= DEEPEST) {
+        return Some(format!("its scores.csv is damaged at layer {}", row.layer));
+    }
+    // A run that came to its end was evaluated and scored there.
+    let ends = [
+        ("steps.csv", run.steps.last().map(|row| row.step)),
+        ("held_out.csv", run.held_out.last().map(|row| row.step)),
+        ("scores.csv", run.scores.last().map(|row| row.step)),
+    ];
+    let (file, _) = ends
+        .into_iter()
+        .filter(|_| info.status == RunStatus::Finished)
+        .find(|(_, end)| *end != Some(info.steps))?;
+    Some(format!("its {file} lacks the end of the run"))
+}
 
 impl Comparison {
     /// Reads runs: folders of runs, or folders of such folders.
@@ -67,17 +103,12 @@ impl Comparison {
         if done == 0 {
             return Err(format!("{shown}: no update is logged yet"));
         }
+        if let Some(damage) = damage(&text, &info, &run) {
+            return Err(format!("{shown}: {damage}: restore it, or run it again"));
+        }
         let finished = info.status == RunStatus::Finished && done == info.steps;
         if !finished {
             self.notes.push(unfinished(&shown, &info, done));
-        }
-        /// Layers of the deepest model that a recipe may hold.
-        const DEEPEST: usize = 1 << 14;
-        if let Some(row) = run.scores.iter().find(|row| row.layer >= DEEPEST) {
-            return Err(format!(
-                "{shown}: its scores.csv is damaged (layer {} at step {})",
-                row.layer, row.step
-            ));
         }
         let layers = run.scores.iter().map(|row| row.layer + 1).max();
         let setting = Setting::new(&recipe, layers, &info.data_sha256);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::train::{HeldOutRow, RunStatus, StepRow};
+use crate::train::{HeldOutRow, RunStatus, StepRow, sha256};
 
 const STEPS: usize = 4000;
 
@@ -53,7 +53,7 @@ impl Fake {
             "name = '{}'\nseeds = [{}]\n{}\n[model]\nkind = 'text'\nn_layers = {LAYERS}\n[objective]\nkind = '{}'\n[init]\nscheme = '{}'\n[data]\nkind = 'text'\npaths = ['wikipedia/*.parquet']\n",
             self.name, self.seed, self.extra, self.objective, self.scheme
         );
-        fs::write(folder.join("recipe.toml"), recipe).unwrap();
+        fs::write(folder.join("recipe.toml"), &recipe).unwrap();
         let info = RunInfo {
             format: RunInfo::FORMAT,
             program: "wqk test".to_owned(),
@@ -63,7 +63,7 @@ impl Fake {
             device: "cpu".to_owned(),
             devices: 1,
             threads: 1,
-            recipe_sha256: "0".to_owned(),
+            recipe_sha256: sha256(recipe.as_bytes()),
             data_sha256: "data".to_owned(),
             data: Vec::new(),
             tokenizer_sha256: None,

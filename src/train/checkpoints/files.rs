@@ -49,7 +49,7 @@ pub(in crate::train) fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The SHA-256 of bytes, in hexadecimal.
-pub(in crate::train) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

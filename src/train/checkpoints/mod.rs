@@ -12,6 +12,7 @@ mod moments;
 mod store;
 mod weights;
 
-pub(super) use files::{folder_of, replace, sha256, sync_folder};
+pub(crate) use files::sha256;
+pub(super) use files::{folder_of, replace, sync_folder};
 pub(super) use moments::RunOptimiser;
 pub use store::{Checkpoint, CheckpointConfig, CheckpointInfo, Checkpoints};
