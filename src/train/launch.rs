@@ -191,7 +191,7 @@ impl Launch<'_> {
                 resumed: before.resumed,
                 ..info
             };
-            let (writer, latest) = RunWriter::resume(self.folder, info, keep, watch, self.stop)?;
+            let (writer, latest) = RunWriter::resume(self.folder, tokenizer, info, keep, watch, self.stop)?;
             return Ok((self.with_tensorboard(writer)?, latest));
         }
         let recipe = self.recipe.to_toml();

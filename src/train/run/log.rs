@@ -44,12 +44,24 @@ impl<B: AutodiffBackend> RunLog<B> {
     /// those that it does not name become empty.
     ///
     /// # Errors
-    /// [`TrainError::Log`] with the path that cannot be written, or that is shorter than it was.
+    /// [`TrainError::Log`] with the path that cannot be written, [`TrainError::Folder`] with one that is shorter
+    /// than it was.
     pub fn resume(
         folder: &Path,
         lengths: &BTreeMap<String, u64>,
         watch: ScoreWatch<B>,
     ) -> Result<Self, TrainError> {
+        for (name, &length) in lengths {
+            let path = folder.join(name);
+            let have = std::fs::metadata(&path).map_or(0, |about| about.len());
+            if have < length {
+                let problem = format!(
+                    "it has {have} bytes, but had {length} at the checkpoint: restore it, or begin a run in another \
+                     folder"
+                );
+                return Err(TrainError::folder(&path, problem));
+            }
+        }
         Self::open(folder, watch, &|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let length = lengths.get(name.as_ref()).copied().unwrap_or(0);
@@ -58,12 +70,6 @@ impl<B: AutodiffBackend> RunLog<B> {
                 .write(true)
                 .truncate(false)
                 .open(path)?;
-            let have = file.metadata()?.len();
-            if have < length {
-                return Err(std::io::Error::other(format!(
-                    "it has {have} bytes, but had {length} at the checkpoint"
-                )));
-            }
             file.set_len(length)?;
             file.seek(SeekFrom::End(0))?;
             Ok(file)

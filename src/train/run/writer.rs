@@ -13,7 +13,7 @@ use super::log::RunLog;
 use super::names;
 use crate::attention::HasAttention;
 use crate::train::TrainError;
-use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints, folder_of, sync_folder};
+use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints, folder_of, replace, sync_folder};
 use crate::train::fit::Keeper;
 use crate::train::observer::{Event, Observer, ScoreWatch};
 use crate::train::state::TrainState;
@@ -107,13 +107,16 @@ impl<B: AutodiffBackend> RunWriter<B> {
     }
 
     /// Opens the folder of a run to go on with it, and cuts its logs back to the latest checkpoint, which is
-    /// returned; without one the run begins anew.
+    /// returned; without one the run begins anew. A `tokenizer.json` other than `tokenizer`, the one that the run
+    /// has by its hash, is written anew.
     ///
     /// # Errors
-    /// [`TrainError::Folder`] where another process is at it, [`TrainError::Checkpoint`] where the checkpoint is
-    /// damaged, [`TrainError::Log`] where the folder cannot be written.
+    /// [`TrainError::Folder`] where another process is at it or the checkpoints that it had are gone,
+    /// [`TrainError::Checkpoint`] where the checkpoint is damaged, [`TrainError::Log`] where the folder cannot be
+    /// written.
     pub fn resume(
         folder: &Path,
+        tokenizer: Option<&str>,
         mut info: RunInfo,
         config: CheckpointConfig,
         watch: ScoreWatch<B>,
@@ -122,6 +125,22 @@ impl<B: AutodiffBackend> RunWriter<B> {
         let lock = lock(folder)?;
         let checkpoints = Checkpoints::new(folder.join(names::CHECKPOINTS), config);
         let latest = checkpoints.latest()?;
+        let before = RunInfo::read(folder)?;
+        // A run that failed may have done so before its first checkpoint; any other tells of those that it has.
+        if latest.is_none() && before.step > 0 && before.status != RunStatus::Failed {
+            let problem = format!(
+                "run.json tells of update {}, but no checkpoint is there: restore it, or begin a run in another folder",
+                before.step
+            );
+            return Err(TrainError::folder(&folder.join(names::CHECKPOINTS), problem));
+        }
+        if let Some(tokenizer) = tokenizer {
+            let path = folder.join(names::TOKENIZER);
+            if fs::read_to_string(&path).ok().as_deref() != Some(tokenizer) {
+                replace(&path, tokenizer.as_bytes())
+                    .map_err(|source| TrainError::unwritable(&path, source))?;
+            }
+        }
         checkpoints.remove_drafts()?;
         let logs = latest.as_ref().map(|latest| latest.info().logs.clone());
         let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
