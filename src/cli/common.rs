@@ -30,7 +30,7 @@ pub struct Common {
     #[arg(skip)]
     pub seed_given: bool,
 
-    /// No progress and no notes on standard error, only errors
+    /// No progress on standard error: only errors, and what was left out of a result
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }

@@ -21,6 +21,9 @@ struct State {
     held_out: Option<f64>,
     symmetry: Option<f64>,
     directionality: Option<f64>,
+    /// Updates done at the last scoring, and by now.
+    scored: usize,
+    done: usize,
 }
 
 impl State {
@@ -31,6 +34,8 @@ impl State {
             word("held out", self.held_out),
             word("symmetry", self.symmetry),
             word("directionality (excess)", self.directionality),
+            (self.symmetry.is_some() && self.scored != self.done)
+                .then(|| format!("(scored at {})", self.scored)),
         ]
         .into_iter()
         .flatten()
@@ -83,6 +88,7 @@ impl RunProgress {
         let mut states = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (run, evaluated) = match event {
             RunEvent::Started { run, done } => {
+                states[run].done = done;
                 self.bars[run].set_position(done as u64);
                 // Updates that an earlier process did say nothing of this one's speed.
                 self.bars[run].reset_eta();
@@ -97,6 +103,7 @@ impl RunProgress {
                         .loss
                         .map_or(row.loss, |loss| loss + 0.05 * (row.loss - loss)),
                 );
+                state.done = row.step;
                 self.bars[run].set_position(row.step as u64);
                 (run, false)
             }
@@ -106,10 +113,11 @@ impl RunProgress {
             }
             RunEvent::Scored {
                 run,
+                step,
                 symmetry,
                 directionality,
-                ..
             } => {
+                states[run].scored = step;
                 states[run].symmetry = symmetry;
                 states[run].directionality = directionality;
                 (run, false)

@@ -327,10 +327,14 @@ fn title(
         crate::model::NormPlacement::Pre => "pre-norm",
         crate::model::NormPlacement::None => "no norms",
     };
-    let seeds = if args.predict_only { 0 } else { args.seeds };
+    let seeds = match args.seeds {
+        _ if args.predict_only => String::new(),
+        1 => ", 1 seed".to_owned(),
+        seeds => format!(", {seeds} seeds"),
+    };
     format!(
         "{name}: {} layers, {} wide, {} heads, {norm}, residual strengths {} and {}; {} {}sequences of {} random \
-         tokens, {} seed{}",
+         tokens{seeds}",
         config.n_layers,
         config.d_model,
         config.n_heads,
@@ -339,8 +343,6 @@ fn title(
         args.batch,
         if causal { "causal " } else { "" },
         length,
-        seeds,
-        if seeds == 1 { "" } else { "s" },
     )
 }
 

@@ -233,6 +233,16 @@ impl Args {
                 "--diff compares two checkpoints, and {n} are given"
             )));
         }
+        for (flag, given) in [
+            ("--as-published", self.as_published),
+            ("--significance", self.significance),
+        ] {
+            if given && matches!(self.format(), Format::Markdown | Format::Latex) {
+                return Err(Usage(format!(
+                    "{flag} has no column in the paper's tables: choose --format table, json or csv"
+                )));
+            }
+        }
         if self.adapter.is_some() && n != 1 {
             return Err(Usage(format!(
                 "--adapter belongs to one checkpoint, and {n} are given"
