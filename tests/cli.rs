@@ -256,6 +256,24 @@ fn figures_of_every_kind_are_drawn() {
 }
 
 #[test]
+fn what_the_papers_tables_have_no_column_for_is_refused() {
+    for flag in ["--as-published", "--significance"] {
+        for format in ["markdown", "latex"] {
+            let output = wqk()
+                .args(["score", "nowhere", flag, "--format", format])
+                .output()
+                .unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(
+                said.contains(flag) && said.contains("table, json or csv"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_difference_is_after_minus_before() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));

@@ -490,3 +490,44 @@ fn images_are_trained_on_and_resumed() {
     other.args(["--set", "tokenizer={ kind = 'bytes' }"]);
     assert!(refused(other).contains("tokenizer"));
 }
+
+#[test]
+fn what_a_run_has_lost_is_restored_or_named() {
+    let place = Place::new();
+    let out = place.path("out");
+    ends(place.go_on(&out, "flex"), 0);
+    let run = out.join("tiny-seed5");
+    // As if it had been stopped.
+    let info = run.join("run.json");
+    let stopped = fs::read_to_string(&info)
+        .unwrap()
+        .replace("\"finished\"", "\"stopped\"");
+    fs::write(&info, &stopped).unwrap();
+
+    // The tokenizer is known from the recipe, and is written anew.
+    let tokenizer = run.join("tokenizer.json");
+    let whole = fs::read(&tokenizer).unwrap();
+    fs::write(&tokenizer, &whole[..whole.len() / 2]).unwrap();
+    ends(place.go_on(&out, "flex"), 0);
+    assert_eq!(fs::read(&tokenizer).unwrap(), whole);
+
+    // A log that is shorter than at the checkpoint cannot be gone on with.
+    fs::write(&info, &stopped).unwrap();
+    let steps = run.join("steps.csv");
+    let rows = fs::read(&steps).unwrap();
+    fs::write(&steps, &rows[..rows.len() / 2]).unwrap();
+    let error = refused(place.go_on(&out, "flex"));
+    assert!(
+        error.contains("steps.csv") && error.contains("restore it, or begin a run in another folder"),
+        "{error}"
+    );
+    fs::write(&steps, &rows).unwrap();
+
+    // Without its checkpoints it would begin anew over logs that are all that is left of it.
+    fs::write(&info, &stopped).unwrap();
+    let (there, away) = (run.join("checkpoints"), place.path("away"));
+    fs::rename(&there, &away).unwrap();
+    let error = refused(place.go_on(&out, "flex"));
+    assert!(error.contains("no checkpoint is there"), "{error}");
+    assert_eq!(fs::read(&steps).unwrap(), rows);
+}

@@ -376,3 +376,49 @@ fn the_report_stands_alone_and_draws_in_what_was_published() {
     );
     assert!(losses.contains("3-layer encoder,Wikipedia,symmetric,1,"));
 }
+
+/// Every file of a finished run, changed as a full disk, a bad copy or an editor would change it.
+#[test]
+fn damaged_runs_are_left_out_by_name() {
+    type Change = fn(String) -> String;
+    let half: Change = |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        lines[..lines.len() / 2].join("\n") + "\n"
+    };
+    let none: Change = |_| String::new();
+    let cases: [(&str, Change, &str); 9] = [
+        ("recipe.toml", none, "recipe.toml is not the one that it ran"),
+        ("steps.csv", half, "steps.csv lacks the end"),
+        ("held_out.csv", half, "held_out.csv lacks the end"),
+        ("held_out.csv", none, "held_out.csv lacks the end"),
+        ("scores.csv", half, "scores.csv lacks the end"),
+        ("scores.csv", none, "scores.csv lacks the end"),
+        (
+            "steps.csv",
+            |text| text.replacen("\n2,", "\n3,", 1),
+            "steps.csv is damaged at update 3",
+        ),
+        (
+            "held_out.csv",
+            |text| text.replacen("\n4000,", "\n18446744073709551615,", 1),
+            "held_out.csv is damaged",
+        ),
+        (
+            "scores.csv",
+            |text| text.replacen("\n500,2,", "\n500,4000000000,", 1),
+            "scores.csv is damaged at layer",
+        ),
+    ];
+    for (file, change, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Fake::default().write(folder.path());
+        let whole = Comparison::read(std::slice::from_ref(&run));
+        assert_eq!(whole.n_runs(), 1, "{:?}", whole.notes);
+        let text = fs::read_to_string(run.join(file)).unwrap();
+        fs::write(run.join(file), change(text)).unwrap();
+        let comparison = Comparison::read(&[run]);
+        assert_eq!(comparison.n_runs(), 0, "{file}");
+        let said = comparison.notes.join("\n");
+        assert!(said.contains(expected), "{expected:?} in:\n{said}");
+    }
+}
