@@ -169,6 +169,41 @@ fn crops_shift_and_mirror() {
     assert!(message.contains("cat.png: 3 × 3 pixels"), "{message}");
 }
 
+/// A picture of 2 × 2 pixels that are all different shows where it was cut and whether it was mirrored.
+#[test]
+fn cuts_are_even_over_places_and_mirrors_over_images() {
+    let picture = Picture::new(2, 2, (1..=4).flat_map(|pixel| [pixel; 3]).collect());
+    let mirrored = picture.crop(0, 0, 2, true);
+    let cuts = |augmentation: Augmentation| -> Vec<Picture> {
+        let mut rng = random::stream(0, ["cuts"]);
+        let cut = |_| augmentation.cut(&picture, 2, &mut rng, String::new).unwrap();
+        (0..200).map(cut).collect()
+    };
+    assert!(cuts(Augmentation::none()).iter().all(|cut| *cut == picture));
+
+    let flip = Augmentation {
+        flip: true,
+        ..Augmentation::none()
+    };
+    let n_mirrored = cuts(flip).iter().filter(|cut| **cut == mirrored).count();
+    // 200 draws at 1/2: 100 with a deviation of 7.1, of which this is five.
+    assert!((65..=135).contains(&n_mirrored), "{n_mirrored}");
+    assert_eq!(
+        n_mirrored + cuts(flip).iter().filter(|cut| **cut == picture).count(),
+        200
+    );
+
+    // Padded by 1 there are 3 × 3 places; 200 draws miss one with a chance of 9 · (8/9)^200 = 5e-10.
+    let pad = Augmentation {
+        crop_padding: 1,
+        ..Augmentation::none()
+    };
+    let mut places: Vec<Vec<u8>> = cuts(pad).iter().map(|cut| cut.pixels().to_vec()).collect();
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), 9);
+}
+
 #[test]
 fn normalised_images_have_mean_0_and_deviation_1() {
     let folder = tempfile::tempdir().unwrap();
