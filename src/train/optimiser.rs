@@ -5,7 +5,7 @@ use burn::optim::adaptor::OptimizerAdaptor;
 use burn::optim::{LearningRate, SimpleOptimizer};
 use burn::record::Record;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::config::TrainConfig;
@@ -85,12 +85,11 @@ impl<B: Backend> SimpleOptimizer<B> for AdamWByRank {
         });
         state.time += 1;
         let factors = self.factors(rate, D, state.time);
-        let update = if in_host_memory::<B>() && tensor.dtype() == DType::F32 && grad.dtype() == DType::F32 {
-            in_one_pass
-        } else {
-            by_operations
+        let kept = [tensor, state.first, state.second];
+        let [tensor, first, second] = match in_one_pass(factors, kept, grad) {
+            Ok(updated) => updated,
+            Err((kept, grad)) => by_operations(factors, kept, grad),
         };
-        let (tensor, first, second) = update(factors, tensor, grad, state.first, state.second);
         let time = state.time;
         (tensor, Some(Moments { time, first, second }))
     }
@@ -104,48 +103,40 @@ impl<B: Backend> SimpleOptimizer<B> for AdamWByRank {
     }
 }
 
-type Updated<B, const D: usize> = (Tensor<B, D>, Tensor<B, D>, Tensor<B, D>);
+/// Parameter, first and second moment.
+type Kept<B, const D: usize> = [Tensor<B, D>; 3];
 
 /// By operations on whole tensors, ordered so that a backend can work in place.
 fn by_operations<B: Backend, const D: usize>(
     factors: Factors,
-    tensor: Tensor<B, D>,
+    kept: Kept<B, D>,
     grad: Tensor<B, D>,
-    first: Tensor<B, D>,
-    second: Tensor<B, D>,
-) -> Updated<B, D> {
+) -> Kept<B, D> {
+    let [tensor, first, second] = kept;
     let first = first.mul_scalar(factors.beta_1) + grad.clone();
     let second = second.mul_scalar(factors.beta_2) + grad.square();
     let scale = second.clone().sqrt().add_scalar(factors.floor);
     let tensor = tensor.mul_scalar(factors.keep) - (first.clone() / scale).mul_scalar(factors.step);
-    (tensor, first, second)
+    [tensor, first, second]
 }
 
-/// Element by element, in memory that is taken out of the tensors and put back.
+/// Element by element, in host memory; the tensors as they were where they are elsewhere.
 fn in_one_pass<B: Backend, const D: usize>(
     factors: Factors,
-    tensor: Tensor<B, D>,
+    kept: Kept<B, D>,
     grad: Tensor<B, D>,
-    first: Tensor<B, D>,
-    second: Tensor<B, D>,
-) -> Updated<B, D> {
+) -> Result<Kept<B, D>, (Kept<B, D>, Tensor<B, D>)> {
     /// Elements that one task updates: their four arrays fit a core's cache.
     const CHUNK: usize = 1 << 14;
-    let device = tensor.device();
-    let [mut p, g, mut m, mut v] = [tensor, grad, first, second].map(Tensor::into_data);
-    update_chunks(
-        factors,
-        floats(&mut p).par_chunks_mut(CHUNK),
-        g.as_slice::<f32>().expect("gradients of f32").par_chunks(CHUNK),
-        floats(&mut m).par_chunks_mut(CHUNK),
-        floats(&mut v).par_chunks_mut(CHUNK),
-    );
-    let [p, m, v] = [p, m, v].map(|data| Tensor::from_data(data, &device));
-    (p, m, v)
-}
-
-fn floats(data: &mut TensorData) -> &mut [f32] {
-    data.as_mut_slice::<f32>().expect("checked to be f32")
+    in_host_memory(kept, grad, |[p, m, v], g| {
+        update_chunks(
+            factors,
+            p.par_chunks_mut(CHUNK),
+            g.par_chunks(CHUNK),
+            m.par_chunks_mut(CHUNK),
+            v.par_chunks_mut(CHUNK),
+        );
+    })
 }
 
 fn update_chunks<'a>(
@@ -183,10 +174,9 @@ pub fn adamw<B: AutodiffBackend, M: AutodiffModule<B>>(
     })
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Flex;
 
     /// The method as it is published, in f64: moments as weighted means, corrected for their start.
     fn published(rate: f64, decay: f64, mut p: f64, gradients: &[f64]) -> f64 {
@@ -200,8 +190,7 @@ mod tests {
         p
     }
 
-    #[test]
-    fn both_ways_are_the_published_method() {
+    fn both_ways_are_the_published_method<B: Backend>() {
         let device = Default::default();
         let (rate, decay) = (1e-2, 0.1);
         let starts = [1.0, -2.0, 0.5];
@@ -216,19 +205,32 @@ mod tests {
             epsilon: 1e-8,
             weight_decay: decay,
         };
-        let row = |values: [f64; 3]| Tensor::<Flex, 2>::from_data([values.map(|v| v as f32)], &device);
-        for way in [by_operations::<Flex, 2>, in_one_pass::<Flex, 2>] {
-            let (mut p, mut m, mut v) = (row(starts), row([0.0; 3]), row([0.0; 3]));
+        let row = |values: [f64; 3]| Tensor::<B, 2>::from_data([values.map(|v| v as f32)], &device);
+        let in_one_pass = |factors, kept, grad| in_one_pass(factors, kept, grad).expect("in host memory");
+        for way in [by_operations::<B, 2>, in_one_pass] {
+            let mut kept = [row(starts), row([0.0; 3]), row([0.0; 3])];
             for t in 0..20 {
                 let grad = row([0, 1, 2].map(|k| gradients(k)[t]));
-                (p, m, v) = way(optimiser.factors(rate, 2, t + 1), p, grad, m, v);
+                kept = way(optimiser.factors(rate, 2, t + 1), kept, grad);
             }
-            let got: Vec<f32> = p.into_data().to_vec().unwrap();
+            let got: Vec<f32> = kept[0].to_data().to_vec().unwrap();
             for (k, got) in got.into_iter().enumerate() {
                 let want = published(rate, decay, starts[k], &gradients(k));
                 // Twenty updates of about 0.01, each rounded to f32 at values below 2: 20 · 1.2e-7.
                 assert!((f64::from(got) - want).abs() < 3e-6, "{got} against {want}");
             }
         }
+    }
+
+    #[cfg(feature = "flex")]
+    #[test]
+    fn both_ways_are_the_published_method_on_flex() {
+        both_ways_are_the_published_method::<crate::backend::Flex>();
+    }
+
+    #[cfg(feature = "tch")]
+    #[test]
+    fn both_ways_are_the_published_method_on_tch() {
+        both_ways_are_the_published_method::<crate::backend::Tch>();
     }
 }

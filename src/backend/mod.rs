@@ -3,15 +3,16 @@
 //! Everything else is generic over `B: Backend`. The [`with_backend!`](crate::with_backend) macro turns a
 //! [`BackendKind`], which a user names by a flag, into that parameter.
 
-use std::any::TypeId;
+mod host;
+
 use std::fmt;
 use std::str::FromStr;
 
-use burn::tensor::backend::Backend;
 use serde::{Deserialize, Serialize};
 
 /// The autodiff decorator, by which a backend becomes one that trains.
 pub use burn::backend::Autodiff;
+pub use host::in_host_memory;
 
 /// Flex: pure Rust on the CPU, the default.
 #[cfg(feature = "flex")]
@@ -116,20 +117,6 @@ impl FromStr for BackendKind {
             .find(|kind| kind.name() == name)
             .ok_or_else(|| BackendError::Unknown(name.to_owned()))
     }
-}
-
-/// Whether the tensors of `B` lie in this process's own memory, where `into_data` hands over the buffer
-/// itself if nobody shares it.
-///
-/// Where this holds, a loop over the elements can stand for several operations on whole tensors.
-pub fn in_host_memory<B: Backend>() -> bool {
-    let host: &[TypeId] = &[
-        #[cfg(feature = "flex")]
-        TypeId::of::<Flex>(),
-        #[cfg(feature = "ndarray")]
-        TypeId::of::<NdArray>(),
-    ];
-    host.contains(&TypeId::of::<B>())
 }
 
 /// The device of each backend for an optional number, as a user gives it by `--device`.

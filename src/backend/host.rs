@@ -1,0 +1,123 @@
+//! The elements of tensors as slices, where they lie in this process's own memory.
+
+use std::any::{Any, TypeId};
+
+use burn::tensor::backend::Backend;
+use burn::tensor::{DType, Tensor, TensorData};
+
+#[cfg(feature = "tch")]
+use super::Tch;
+
+/// Runs a loop over the elements of `N` tensors that it changes and of one that it reads, all of one shape, and
+/// gives the changed ones back.
+///
+/// Such a loop stands for several operations on whole tensors, each of which would pass over all of the memory.
+/// It needs tensors of f32 in host memory: on flex, ndarray, and libtorch's CPU.
+///
+/// # Errors
+/// The tensors as they were, where their elements are elsewhere or of another type.
+#[allow(clippy::type_complexity)]
+pub fn in_host_memory<B: Backend, const D: usize, const N: usize>(
+    changed: [Tensor<B, D>; N],
+    read: Tensor<B, D>,
+    run: impl FnOnce([&mut [f32]; N], &[f32]),
+) -> Result<[Tensor<B, D>; N], ([Tensor<B, D>; N], Tensor<B, D>)> {
+    if !changed
+        .iter()
+        .chain([&read])
+        .all(|tensor| tensor.dtype() == DType::F32)
+    {
+        return Err((changed, read));
+    }
+    let hands_over_its_buffer: &[TypeId] = &[
+        #[cfg(feature = "flex")]
+        TypeId::of::<super::Flex>(),
+        #[cfg(feature = "ndarray")]
+        TypeId::of::<super::NdArray>(),
+    ];
+    if hands_over_its_buffer.contains(&TypeId::of::<B>()) {
+        return Ok(by_buffer(changed, read, run));
+    }
+    #[cfg(feature = "tch")]
+    if TypeId::of::<B>() == TypeId::of::<Tch>() {
+        let same = "Tch is B";
+        let changed = changed.map(|tensor| cast::<_, Tensor<Tch, D>>(tensor).expect(same));
+        let read = cast::<_, Tensor<Tch, D>>(read).expect(same);
+        let back = |tensor| cast::<_, Tensor<B, D>>(tensor).expect(same);
+        return match libtorch::by_pointer(changed, read, run) {
+            Ok(changed) => Ok(changed.map(back)),
+            Err((changed, read)) => Err((changed.map(back), back(read))),
+        };
+    }
+    Err((changed, read))
+}
+
+/// By `into_data`, which on these backends hands over the buffer itself if nobody shares it.
+fn by_buffer<B: Backend, const D: usize, const N: usize>(
+    changed: [Tensor<B, D>; N],
+    read: Tensor<B, D>,
+    run: impl FnOnce([&mut [f32]; N], &[f32]),
+) -> [Tensor<B, D>; N] {
+    const F32: &str = "tensors of f32";
+    let device = read.device();
+    let mut changed = changed.map(Tensor::into_data);
+    let read = read.into_data();
+    run(
+        changed
+            .each_mut()
+            .map(|data: &mut TensorData| data.as_mut_slice().expect(F32)),
+        read.as_slice().expect(F32),
+    );
+    changed.map(|data| Tensor::from_data(data, &device))
+}
+
+/// A value as the type that it has anyway, which only the compiler does not know.
+#[cfg(feature = "tch")]
+fn cast<T: 'static, U: 'static>(value: T) -> Option<U> {
+    let mut value = Some(value);
+    (&mut value as &mut dyn Any).downcast_mut::<Option<U>>()?.take()
+}
+
+/// libtorch copies what `into_data` gives, so its memory is used where it is.
+#[cfg(feature = "tch")]
+mod libtorch {
+    use std::slice;
+
+    use burn::backend::libtorch::{LibTorchDevice, TchTensor};
+    use burn::tensor::TensorPrimitive;
+
+    use super::*;
+
+    #[allow(clippy::type_complexity)]
+    pub(super) fn by_pointer<const D: usize, const N: usize>(
+        changed: [Tensor<Tch, D>; N],
+        read: Tensor<Tch, D>,
+        run: impl FnOnce([&mut [f32]; N], &[f32]),
+    ) -> Result<[Tensor<Tch, D>; N], ([Tensor<Tch, D>; N], Tensor<Tch, D>)> {
+        if read.device() != LibTorchDevice::Cpu || read.shape().num_elements() == 0 {
+            return Err((changed, read));
+        }
+        let primitive = |tensor: Tensor<Tch, D>| tensor.into_primitive().tensor();
+        let mut changed = changed.map(primitive).map(owned);
+        let read = primitive(read).tensor.contiguous();
+        // SAFETY: dense f32 tensors of the CPU, so that `numel` elements lie at the pointer. Those that change
+        // are shared with no other tensor (`owned`), so no two slices overlap.
+        #[allow(unsafe_code)]
+        run(
+            changed.each_mut().map(|changed| unsafe {
+                slice::from_raw_parts_mut(changed.tensor.data_ptr().cast::<f32>(), changed.tensor.numel())
+            }),
+            unsafe { slice::from_raw_parts(read.data_ptr().cast::<f32>(), read.numel()) },
+        );
+        Ok(changed.map(|changed| Tensor::from_primitive(TensorPrimitive::Float(changed))))
+    }
+
+    /// A dense tensor whose memory is its own alone: the same, or a copy.
+    fn owned(tensor: TchTensor) -> TchTensor {
+        if tensor.can_mut() && tensor.tensor.is_contiguous() {
+            tensor
+        } else {
+            TchTensor::new(tensor.tensor.contiguous().copy())
+        }
+    }
+}
