@@ -1,5 +1,6 @@
 //! A table of texts, and the plain formats that it is written in.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::plot::escape;
@@ -101,18 +102,22 @@ impl Table {
 
     /// Lines of equal columns for a terminal: the names, a rule, and the rows.
     pub(crate) fn text_lines(&self) -> Vec<String> {
-        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let names: Vec<Cow<'_, str>> = self.columns.iter().map(|(name, _)| visible(name)).collect();
+        let rows: Vec<Vec<Cow<'_, str>>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| visible(cell)).collect())
+            .collect();
         let widths: Vec<usize> = (0..names.len())
             .map(|i| {
-                self.rows
-                    .iter()
+                rows.iter()
                     .chain([&names])
                     .map(|row| row[i].chars().count())
                     .max()
                     .unwrap_or(0)
             })
             .collect();
-        let line = |row: &[String]| {
+        let line = |row: &[Cow<'_, str>]| {
             let cells = row
                 .iter()
                 .zip(&self.columns)
@@ -130,7 +135,7 @@ impl Table {
             .join("  ");
         [line(&names), rule]
             .into_iter()
-            .chain(self.rows.iter().map(|row| line(row)))
+            .chain(rows.iter().map(|row| line(row)))
             .collect()
     }
 
@@ -172,6 +177,26 @@ impl Table {
 }
 
 fn markdown_line(cells: impl Iterator<Item = String>) -> String {
+/// A text for a terminal: characters that would move the cursor, end the line or turn the direction of writing, as a
+/// file or a tensor may have in its name, are written as escapes.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match acts(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
@@ -253,7 +278,21 @@ mod tests {
     fn html() {
         let html = table().to_html();
         assert!(html.contains("<tr><td>a_b|c</td><td class=\"n\">0.50 ± [0.10, 0.20]</td></tr>"));
-        assert!(html.contains("<td>&lt;i&gt;&amp;</td>"));
+        assert!(html.contains("<td>&lt;i&gt;&amp;</td><td class=\"n\">−0.10</td>"));
+    }
+
+    #[test]
+    fn a_terminal_gets_no_character_that_acts() {
+        assert_eq!(visible("Modèle_1 γ"), "Modèle_1 γ");
+        assert_eq!(
+            visible("a\u{1b}[2J\nb\0\u{202e}"),
+            "a\\u{1b}[2J\\nb\\u{0}\\u{202e}"
+        );
+        let mut table = table();
+        table.push(["x\ny\u{1b}", "1"]);
+        let text = table.to_text();
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
     }
 
     #[test]

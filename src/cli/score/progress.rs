@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::checkpoint::LayerReport;
+use crate::report::table::visible;
 
 /// A bar that counts layers, one checkpoint after the other.
 pub(super) struct Progress {
@@ -34,7 +35,7 @@ impl Progress {
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar = ProgressBar::new(layers as u64)
             .with_style(style)
-            .with_message(name.to_owned());
+            .with_message(visible(name).into_owned());
         if self.checkpoints > 1 {
             self.bar
                 .set_prefix(format!("[{}/{}] ", self.started, self.checkpoints));
@@ -52,7 +53,7 @@ impl Progress {
             .unwrap_or_else(|_| ProgressStyle::default_bar());
             self.bar = ProgressBar::new(0)
                 .with_style(style)
-                .with_message(name.to_owned());
+                .with_message(visible(name).into_owned());
         }
     }
 

@@ -7,7 +7,7 @@ use super::number::{quantity, score, signed, sparkline, spread};
 use super::{Made, footer};
 use crate::bilinear::significance::Simulation;
 use crate::checkpoint::{LayerReport, ModelReport, Settings};
-use crate::report::table::{Align, Table};
+use crate::report::table::{Align, Table, visible};
 
 /// Where the table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +55,13 @@ pub(super) fn model(
     let mut text = if first { String::new() } else { "\n".into() };
     let parameters = quantity(model.parameters);
     let digest = &model.digest[..model.digest.len().min(12)];
-    text += &screen.heading(&model.name);
+    text += &screen.heading(&visible(&model.name));
     text += &format!(
         " · {} · {parameters} parameters · weights {digest}\n",
-        model.family
+        visible(&model.family)
     );
     for note in &model.notes {
-        text += &format!("note: {note}\n");
+        text += &format!("note: {}\n", visible(note));
     }
     for (stack, summary) in &model.summary {
         let layers: Vec<&LayerReport> = model
