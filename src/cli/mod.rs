@@ -26,6 +26,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use common::Common;
 
 /// Study self-attention through its bilinear form `W_qk = W_q W_kᵀ`.
+use crate::report::table::visible;
+
 #[derive(Debug, Parser)]
 #[command(name = "wqk", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
@@ -69,22 +71,23 @@ pub fn run() -> ExitCode {
 }
 
 fn run_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match parse(args) {
-        Ok(cli) => cli,
+    let (cli, subcommand) = match parse(args) {
+        Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
     match dispatch(&cli) {
         Ok(code) => code,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, &subcommand),
     }
 }
 
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+/// The arguments, and the name of the subcommand.
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Cli, String), clap::Error> {
     let matches = Cli::command().try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
-    let of_command = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    let (name, of_command) = matches.subcommand().unwrap_or(("", &matches));
     cli.common.seed_given = of_command.value_source("seed") == Some(ValueSource::CommandLine);
-    Ok(cli)
+    Ok((cli, name.to_owned()))
 }
 
 fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
@@ -108,20 +111,32 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-fn fail(error: &anyhow::Error) -> ExitCode {
+fn fail(error: &anyhow::Error, subcommand: &str) -> ExitCode {
     if output::is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
     if let Some(Usage(message)) = error.downcast_ref() {
-        return usage(&Cli::command().error(ErrorKind::ValueValidation, message));
+        return usage(&wrong_use(subcommand, message));
     }
     print_error(error);
     ExitCode::FAILURE
 }
 
 /// One line on standard error: `wqk: error: what (where): remedy`.
+/// The error with the usage of the subcommand that it is about, as clap gives it for its own.
+fn wrong_use(subcommand: &str, message: &str) -> clap::Error {
+    let mut command = Cli::command();
+    // Only then does the subcommand know its full name and the common flags.
+    command.build();
+    let message = visible(message);
+    match command.find_subcommand_mut(subcommand) {
+        Some(command) => command.error(ErrorKind::ValueValidation, message),
+        None => command.error(ErrorKind::ValueValidation, message),
+    }
+}
+
 pub fn print_error(error: &anyhow::Error) {
-    eprintln!("wqk: error: {}", one_line(&with_causes(error)));
+    eprintln!("wqk: error: {}", visible(&one_line(&with_causes(error))));
 }
 
 /// The error and its causes, without those that it quotes already.
@@ -151,6 +166,21 @@ mod tests {
     }
 
     #[test]
+    #[test]
+    fn wrong_use_shows_the_usage_of_its_subcommand() {
+        let error = wrong_use("score", "--diff compares two checkpoints").to_string();
+        assert!(
+            error.contains("--diff compares") && error.contains("Usage: wqk score [OPTIONS] <PATH>"),
+            "{error}"
+        );
+        // Every name that a command has is one that clap knows.
+        for subcommand in Cli::command().get_subcommands() {
+            let name = subcommand.get_name();
+            let error = wrong_use(name, "no").to_string();
+            assert!(error.contains(&format!("Usage: wqk {name}")), "{error}");
+        }
+    }
+
     fn a_cause_is_said_once() {
         let error = |text: &'static str| anyhow::anyhow!("no such file").context(text);
         assert_eq!(
