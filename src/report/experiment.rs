@@ -451,7 +451,7 @@ fn capital(word: &str) -> String {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.3}").replace('-', "−"))
+    value.map_or_else(String::new, |value| format!("{value:.3}"))
 }
 
 /// A text as what it says: a number, a list of numbers, or a text.

@@ -5,6 +5,7 @@ pub mod drafts;
 pub mod experiment;
 pub mod folder;
 pub mod html;
+pub(crate) mod minus;
 pub mod plot;
 pub mod propagation;
 pub mod scores;

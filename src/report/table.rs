@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use super::minus::typeset;
 use super::plot::escape;
 
 /// How the cells of a column stand.
@@ -176,7 +177,6 @@ impl Table {
     }
 }
 
-fn markdown_line(cells: impl Iterator<Item = String>) -> String {
 /// A text for a terminal: characters that would move the cursor, end the line or turn the direction of writing, as a
 /// file or a tensor may have in its name, are written as escapes.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -197,6 +197,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+fn markdown_line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
@@ -229,7 +230,7 @@ pub(crate) fn escape_markdown(text: &str) -> String {
 
 fn escape_latex(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in typeset(text).chars() {
         match c {
             '\n' | '\r' => escaped.push(' '),
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', c]),
@@ -255,14 +256,14 @@ mod tests {
     fn table() -> Table {
         let mut table = Table::new([("Model", Align::Left), ("Symmetry", Align::Right)]);
         table.push(["a_b|c", "0.50 ± [0.10, 0.20]"]);
-        table.push(["<i>&", "−0.10"]);
+        table.push(["<i>&", "-0.10"]);
         table
     }
 
     #[test]
     fn markdown() {
         let expected = "| Model | Symmetry |\n| --- | ---: |\n\
-                        | a\\_b\\|c | 0.50 ± \\[0.10, 0.20\\] |\n| &lt;i>&amp; | −0.10 |\n";
+                        | a\\_b\\|c | 0.50 ± \\[0.10, 0.20\\] |\n| &lt;i>&amp; | -0.10 |\n";
         assert_eq!(table().to_markdown(), expected);
     }
 

@@ -113,7 +113,7 @@ fn runs_are_trained_and_compared() {
     );
     let (table, error) = said(&compare, 0);
     assert!(table.contains("2-layer encoder  Wikipedia  symmetric"), "{table}");
-    assert!(table.contains("symmetric − independent"), "{table}");
+    assert!(table.contains("symmetric - independent"), "{table}");
     assert!(
         error.contains("runs/symmetric-seed0: the same folder as"),
         "{error}"

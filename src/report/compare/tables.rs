@@ -136,7 +136,7 @@ impl Comparison {
                     vec![
                         group.setting.model(),
                         data(group),
-                        format!("{} − {}", effect.arm, effect.baseline),
+                        format!("{} - {}", effect.arm, effect.baseline),
                         if effect.held_out { "held-out" } else { "training" }.to_owned(),
                     ],
                     [
@@ -368,13 +368,12 @@ impl Rows {
 /// A median with its quartiles; alone where they are the same, as of a single run.
 fn spread(summary: &Summary, decimals: usize) -> String {
     let number = |value: f64| {
-        // No −0.
+        // No -0.
         let text = format!("{value:.decimals$}");
         let is_zero = text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.');
-        if is_zero {
-            text.trim_start_matches('-').to_owned()
-        } else {
-            text.replace('-', "−")
+        match is_zero {
+            true => text.trim_start_matches('-').to_owned(),
+            false => text,
         }
     };
     let (median, low, high) = (number(summary.median), number(summary.q25), number(summary.q75));
@@ -391,12 +390,11 @@ fn significant(value: f64) -> String {
         return "0".to_owned();
     }
     let exponent = value.abs().log10().floor() as i32;
-    let text = if (-4..6).contains(&exponent) {
+    if (-4..6).contains(&exponent) {
         format!("{value:.*}", (2 - exponent).max(0) as usize)
     } else {
         format!("{value:.2e}")
-    };
-    text.replace('-', "−")
+    }
 }
 
 #[cfg(test)]
@@ -407,14 +405,14 @@ mod tests {
     fn numbers_as_people_read_them() {
         let summary = |median, q25, q75| Summary { median, q25, q75 };
         assert_eq!(spread(&summary(1.0, 0.5, 1.25), 2), "1.00 [0.50, 1.25]");
-        assert_eq!(spread(&summary(-0.25, -0.25, -0.25), 1), "−0.2");
+        assert_eq!(spread(&summary(-0.25, -0.25, -0.25), 1), "-0.2");
         assert_eq!(spread(&summary(-0.0001, -0.0001, 0.0001), 2), "0.00");
         for (value, text) in [
             (0.25, "0.250"),
             (4.0621, "4.06"),
-            (-12.34, "−12.3"),
+            (-12.34, "-12.3"),
             (1234.5, "1234"),
-            (1.9e-6, "1.90e−6"),
+            (1.9e-6, "1.90e-6"),
             (0.0, "0"),
         ] {
             assert_eq!(significant(value), text);

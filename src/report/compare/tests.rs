@@ -209,7 +209,7 @@ fn speed_up_losses_and_tests_in_closed_form() {
     assert_eq!(rows[1][2..4], ["symmetric", "3"]);
     assert!(rows[1][5].starts_with("50 ["), "{}", rows[1][5]);
     let tests = comparison.table(TableKind::Tests);
-    assert_eq!(tests.table.rows()[0][2], "symmetric − independent");
+    assert_eq!(tests.table.rows()[0][2], "symmetric - independent");
     assert!(tests.table.rows()[0].contains(&"0.250".to_owned()));
     assert!(comparison.table(TableKind::Vision).table.rows().is_empty());
     assert_eq!(comparison.table(TableKind::Runs).table.rows().len(), 6);

@@ -207,23 +207,23 @@ fn linear_label(value: f64, step: f64) -> String {
         (scaled - scaled.round()).abs() < 1e-6
     });
     match decimals {
-        Some(d) => minus(format!("{:.*}", d as usize, value + 0.0)),
-        None => minus(format!("{value:e}")),
+        Some(d) => format!("{:.*}", d as usize, value + 0.0),
+        None => format!("{value:e}"),
     }
 }
 
-/// A size as people say it: 340M parameters, 20k steps. With the true minus sign.
+/// A size as people say it: 340M parameters, 20k steps.
 pub(super) fn quantity(value: f64) -> String {
     let size = value.abs();
     for (unit, suffix) in [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")] {
         if size >= unit * (1.0 - 1e-9) {
-            return minus(format!("{}{suffix}", short(value / unit)));
+            return format!("{}{suffix}", short(value / unit));
         }
     }
     if size == 0.0 || size >= 1e-3 {
-        minus(short(value))
+        short(value)
     } else {
-        minus(format!("{value:.0e}"))
+        format!("{value:.0e}")
     }
 }
 
@@ -231,10 +231,6 @@ pub(super) fn quantity(value: f64) -> String {
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-pub(super) fn minus(number: String) -> String {
-    number.replace('-', "−")
 }
 
 #[cfg(test)]
@@ -248,7 +244,7 @@ mod tests {
     #[test]
     fn linear_ticks_are_round_numbers() {
         let axis = Axis::linear("").fit([-0.37, 0.52].into_iter(), 5);
-        assert_eq!(labels(&axis), ["−0.4", "−0.2", "0.0", "0.2", "0.4"]);
+        assert_eq!(labels(&axis), ["-0.4", "-0.2", "0.0", "0.2", "0.4"]);
         let steps = Axis::linear("").fit([0.0, 200_000.0].into_iter(), 5);
         assert_eq!(labels(&steps), ["0", "50k", "100k", "150k", "200k"]);
     }

@@ -1,7 +1,6 @@
 //! A matrix as a picture: scores of layers × heads, or a crop of `W_qk`.
 
 use super::Figure;
-use super::axis::minus;
 use super::panel::LEFT;
 use super::style::{Ink, LABEL, SMALL, TITLE, diverging, text_width};
 use super::svg::{Anchor, Svg};
@@ -153,7 +152,7 @@ impl HeatMap {
         for (part, label) in [
             (0.0, format!("{over}{number}")),
             (0.5, "0".into()),
-            (1.0, format!("{under}−{number}")),
+            (1.0, format!("{under}-{number}")),
         ] {
             svg.text(
                 (at.0 + size.0 + 6.0, at.1 + part * size.1 + 4.0),
@@ -212,7 +211,7 @@ fn significant(value: f64) -> String {
         let decimals = (2 - value.log10().floor() as i32).max(0) as usize;
         format!("{value:.decimals$}")
     } else {
-        minus(format!("{value:.2e}"))
+        format!("{value:.2e}")
     }
 }
 
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn numbers_have_three_digits() {
         assert_eq!(
-            ["0.123", "12.3", "1.00e−5"],
+            ["0.123", "12.3", "1.00e-5"],
             [0.1234, 12.345, 1e-5]
                 .map(significant)
                 .each_ref()

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::style::Ink;
+use crate::report::minus::typeset;
 
 /// Where a text hangs on its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,10 +179,11 @@ impl std::fmt::Display for N {
 
 /// A text as it may stand in XML or HTML, also inside a double-quoted attribute.
 ///
-/// Control characters that XML does not allow at all become the replacement character.
+/// Control characters that XML does not allow at all become the replacement character, and the signs of negative numbers
+/// typographic ones.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in typeset(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),

@@ -2,7 +2,7 @@
 
 use crate::bilinear::Summary;
 
-/// A score with its sign, to three decimals: `+0.512`, `−0.080`; a dash where there is none.
+/// A score with its sign, to three decimals: `+0.512`, `-0.080`; a dash where there is none.
 pub(super) fn score(value: Option<f64>) -> String {
     signed(value, 3)
 }
@@ -17,7 +17,7 @@ pub(super) fn signed(value: Option<f64>, decimals: usize) -> String {
     if text[1..].bytes().all(|b| matches!(b, b'0' | b'.')) {
         text[1..].to_owned()
     } else {
-        text.replace('-', "−")
+        text
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn scores_have_signs_and_zero_has_none() {
         let shown = [Some(0.5124), Some(-0.08), Some(-0.0001), None, Some(f64::NAN)].map(score);
-        assert_eq!(shown, ["+0.512", "−0.080", "0.000", "–", "–"]);
+        assert_eq!(shown, ["+0.512", "-0.080", "0.000", "–", "–"]);
     }
 
     #[test]

@@ -69,11 +69,7 @@ fn spread(summary: Option<Summary>) -> String {
 
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
-    if text == "-0.00" {
-        "0.00".into()
-    } else {
-        text.replace('-', "−")
-    }
+    if text == "-0.00" { "0.00".into() } else { text }
 }
 
 fn caption(settings: &Settings, folded: bool) -> String {
@@ -83,7 +79,7 @@ fn caption(settings: &Settings, folded: bool) -> String {
         ""
     };
     format!(
-        "Whole-layer scores: median ± [median − q25, q75 − median] over layers{heads}; {}; {}.",
+        "Whole-layer scores: median ± [median - q25, q75 - median] over layers{heads}; {}; {}.",
         describe(settings, folded),
         program()
     )

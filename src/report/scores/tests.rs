@@ -131,7 +131,7 @@ fn the_papers_table_by_hand() {
     // Symmetry 0, 1/4, 1/2: 0.25 with quartiles 0.125 away, which rounds to even as 0.12.
     let markdown = write(Format::Markdown, &[model(3, 2)], Screen::default());
     let row = "| tiny\\|\\_model | encoder | 1.2M | 3 | 0.25 ± \\[0.12, 0.12\\] | \
-               −0.12 ± \\[0.06, 0.06\\] | −0.06 ± \\[0.03, 0.03\\] |";
+               -0.12 ± \\[0.06, 0.06\\] | -0.06 ± \\[0.03, 0.03\\] |";
     assert_eq!(markdown.lines().nth(2), Some(row));
     let latex = write(Format::Latex, &[model(3, 2), model(3, 2)], Screen::default());
     assert_eq!(
