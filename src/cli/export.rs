@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::common::Common;
-use crate::checkpoint::pretrained::{ExportedText, ExportedViT, Parameters, export_text, export_vit};
+use crate::checkpoint::pretrained::{
+    ExportedText, ExportedViT, Parameters, check_target, export_text, export_vit,
+};
 use crate::data::Tokenizer;
 use crate::objective::Visibility;
 use crate::train::recipe::ModelSection;
@@ -37,6 +39,7 @@ pub struct Args {
 /// # Errors
 /// A run without a checkpoint, a model that `transformers` has no class for, a folder with something in it.
 pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
+    check_target(&args.to)?;
     let run = match RunFolder::find(&args.run)?.as_slice() {
         [run] => run.clone(),
         runs => {

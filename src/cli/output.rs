@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
-use crate::report::drafts::Draft;
+use super::Usage;
+use crate::report::drafts::{Draft, cannot_make};
 
 /// Whether the process began without a standard output, which its `main` has to find out.
 pub static STDOUT_IS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -106,7 +107,8 @@ impl Output {
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
             Target::Stream(file) => file.write_all(bytes),
-            Target::File { temporary, .. } => temporary.write_all(bytes),
+            // Not by the temporary file, whose errors have its own name.
+            Target::File { temporary, .. } => temporary.as_file_mut().write_all(bytes),
         };
         written.with_context(|| format!("cannot write to '{}'", self.name))
     }
@@ -153,7 +155,7 @@ impl Target {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let temporary = temporary_file(folder).map_err(|error| in_folder(&error, folder))?;
+        let temporary = temporary_file(folder).map_err(|error| cannot_make("file", &error, folder))?;
         if let Some(permissions) = permissions {
             temporary.as_file().set_permissions(permissions)?;
         }
@@ -164,24 +166,6 @@ impl Target {
             path,
         })
     }
-}
-
-/// Why no file can be made in a folder, without the name of the temporary one, and what to do about it.
-fn in_folder(error: &io::Error, folder: &Path) -> io::Error {
-    let name = folder.display();
-    let text = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if folder.exists() => {
-            format!("'{name}' is not a folder: name a file in a folder")
-        }
-        io::ErrorKind::NotFound => {
-            format!("there is no folder '{name}': make it first, with mkdir -p '{name}'")
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            format!("new files may not be made in '{name}': name a file in another folder")
-        }
-        kind => format!("no file can be made in '{name}', {kind}: name a file in another folder"),
-    };
-    io::Error::new(error.kind(), text)
 }
 
 /// Whether a file by its name holds weights or what describes them, which no result may replace.
@@ -199,7 +183,7 @@ fn is_of_a_checkpoint(path: &Path) -> bool {
 /// Refuses two outputs in one file, where the later would replace the earlier.
 ///
 /// # Errors
-/// [`Usage`](super::Usage), naming the file.
+/// [`Usage`], naming the file.
 pub fn check_apart<'a>(paths: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
     let mut seen = std::collections::HashSet::new();
     for path in paths.into_iter().filter(|path| *path != Path::new("-")) {
@@ -210,10 +194,28 @@ pub fn check_apart<'a>(paths: impl IntoIterator<Item = &'a Path>) -> anyhow::Res
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         if !seen.insert(folder.join(path.file_name().unwrap_or_default())) && !is_device(path) {
             let message = format!("two outputs go to '{}': name a file for each", path.display());
-            return Err(super::Usage(message).into());
+            return Err(Usage(message).into());
         }
     }
     Ok(())
+}
+
+/// Refuses a file whose extension says that it holds something else than one of the `known` formats.
+///
+/// # Errors
+/// [`Usage`], with the extensions that there are.
+pub fn check_extension(path: &Path, known: &[&str]) -> Result<(), Usage> {
+    let Some(extension) = path.extension().map(|extension| extension.to_string_lossy()) else {
+        return Ok(());
+    };
+    if known.iter().any(|known| extension.eq_ignore_ascii_case(known)) || is_device(path) {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "'{}' ends in .{extension}, which says no format: end it in .{}, or choose one by --format",
+        path.display(),
+        known.join(", .")
+    )))
 }
 
 fn is_device(path: &Path) -> bool {
@@ -319,6 +321,19 @@ mod tests {
         let (a, b) = (folder.path().join("a.svg"), folder.path().join("./a.svg"));
         assert!(check_apart([a.as_path(), b.as_path()]).is_err());
         check_apart([a.as_path(), Path::new("-"), Path::new("-"), folder.path()]).unwrap();
+    }
+
+    #[test]
+    fn extensions_that_say_no_format_are_refused() {
+        let check = |path: &str| check_extension(Path::new(path), &["json", "csv"]).map_err(|error| error.0);
+        for fine in ["-", "scores", "a.pdf/scores", "s.JSON", "s.csv", "/dev/null"] {
+            check(fine).unwrap();
+        }
+        let error = check("s.pdf").unwrap_err();
+        assert!(
+            error.contains("'s.pdf'") && error.contains(".json, .csv") && error.contains("--format"),
+            "{error}"
+        );
     }
 
     #[test]

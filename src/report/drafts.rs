@@ -3,6 +3,7 @@
 //! Temporary files vanish when their owner is dropped; a signal ends a program without that.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +44,24 @@ fn remove(drafts: &BTreeSet<PathBuf>) {
         // What cannot be removed cannot be helped: the program is about to end.
         let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
     }
+}
+
+/// Why no file (or other `kind`) can be made in a folder, without the name of the draft, and what to do about it.
+pub(crate) fn cannot_make(kind: &str, error: &io::Error, folder: &Path) -> io::Error {
+    let name = folder.display();
+    let text = match error.kind() {
+        _ if folder.exists() && !folder.is_dir() => {
+            format!("'{name}' is not a folder: name a {kind} in a folder")
+        }
+        io::ErrorKind::NotFound if !folder.exists() => {
+            format!("there is no folder '{name}': make it first, with mkdir -p '{name}'")
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("no new {kind} may be made in '{name}': name a {kind} in another folder")
+        }
+        other => format!("no {kind} can be made in '{name}', {other}: name a {kind} in another folder"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::drafts::Draft;
+use super::drafts::{Draft, cannot_make};
 
 /// The file by which a folder is known as a report of ours, and may be replaced by a newer one.
 const MARK: &str = "settings.json";
@@ -28,7 +28,8 @@ impl ReportFolder {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        std::fs::create_dir_all(parent)?;
+        let fail = |error: io::Error, folder: &Path| cannot_make("folder", &error, folder);
+        std::fs::create_dir_all(parent).map_err(|error| fail(error, existing(parent)))?;
         // By its full name from here on: `.` cannot be renamed, and what it means may change.
         let target = match std::fs::symlink_metadata(target) {
             Ok(_) => std::fs::canonicalize(target)?,
@@ -38,7 +39,8 @@ impl ReportFolder {
         let parent = target.parent().ok_or_else(no_name)?;
         let draft = tempfile::Builder::new()
             .prefix(".wqk-report-")
-            .tempdir_in(parent)?;
+            .tempdir_in(parent)
+            .map_err(|error| fail(error, parent))?;
         let registered = Draft::new(draft.path());
         Ok(Self {
             target,
@@ -104,6 +106,13 @@ fn check(target: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The innermost folder of a path that is there.
+fn existing(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("."))
+}
+
 fn no_name() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it has no name: name a folder")
 }
@@ -164,6 +173,22 @@ mod tests {
             std::fs::read_to_string(draft.join("index.html")).unwrap(),
             "found"
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn errors_name_the_place_and_no_draft() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for (target, named) in [
+            (Path::new("/proc/report").to_owned(), "'/proc'"),
+            (Path::new("/proc/deep/report").to_owned(), "'/proc'"),
+            (file.join("report"), "is not a folder"),
+        ] {
+            let error = ReportFolder::open(&target).unwrap_err().to_string();
+            assert!(error.contains(named) && !error.contains(".wqk-"), "{error}");
+        }
     }
 
     #[test]

@@ -82,6 +82,20 @@ fn write(
     folder.finish()
 }
 
+/// Makes sure that a model can be written to a folder, before the work that leads to it.
+///
+/// # Errors
+/// [`PretrainedError::Exists`], [`PretrainedError::Write`].
+pub fn check_target(to: &Path) -> Result<(), PretrainedError> {
+    let failed = |source: std::io::Error| write_error(to, source.kind().into());
+    if !is_free(to).map_err(failed)? {
+        return Err(PretrainedError::Exists { path: to.to_owned() });
+    }
+    let parent = to.ancestors().skip(1).find(|parent| parent.exists());
+    tempfile::tempdir_in(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+    Ok(())
+}
+
 /// A folder that is filled beside its place and moved there when it is whole.
 struct Folder {
     to: PathBuf,
@@ -102,7 +116,8 @@ impl Folder {
         let draft = tempfile::Builder::new()
             .prefix(".wqk-export-")
             .tempdir_in(parent)
-            .map_err(failed)?;
+            // Without the name of the draft.
+            .map_err(|error| failed(error.kind().into()))?;
         Ok(Self {
             to: to.to_owned(),
             draft,

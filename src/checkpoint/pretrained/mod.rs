@@ -31,7 +31,7 @@ use super::format::Store;
 use crate::model::{TextTransformer, TextTransformerConfig, ViT, ViTConfig};
 
 pub use error::PretrainedError;
-pub use export::{ExportedText, ExportedViT, HubFile, export_text, export_vit};
+pub use export::{ExportedText, ExportedViT, HubFile, check_target, export_text, export_vit};
 pub use parameters::{Parameter, Parameters};
 
 /// A text transformer that was read from a folder.

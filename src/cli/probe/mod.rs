@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::Usage;
 use super::common::Common;
-use super::output::{Output, check_apart};
+use super::output::{Output, check_apart, check_extension};
+use super::text_model::TextModel;
 use crate::backend::{Autodiff, with_backend};
 use crate::model::TextTransformerConfig;
 use crate::report::plot::Figure;
@@ -189,9 +190,20 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let subject = args
         .path
         .as_deref()
+    if let (Some(output), None) = (&args.output, args.format) {
+        check_extension(output, &["txt", "json", "csv"])?;
+    }
         .map(|path| Subject::open(path, &which))
         .transpose()?;
     let length = args.length.or_else(|| subject.as_ref()?.length).unwrap_or(LENGTH);
+    let target = args.output.as_deref().unwrap_or(Path::new("-"));
+    check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
+    let mut output = Output::open(target)?;
+    let plots = args
+        .plot
+        .iter()
+        .map(|plot| Ok((plot, Output::open(&plot.path)?)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let causal = args.causal || subject.as_ref().is_some_and(|subject| subject.causal);
     let (described, checkpoint) = match subject {
         Some(subject) => (Some((subject.name, subject.config)), subject.checkpoint),
@@ -203,15 +215,6 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         );
     }
     let (name, config) = args.model.config(described)?;
-    let target = args.output.as_deref().unwrap_or(Path::new("-"));
-    check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
-    let mut output = Output::open(target)?;
-    let plots = args
-        .plot
-        .iter()
-        .map(|plot| Ok((plot, Output::open(&plot.path)?)))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-
     let stack = Stack::of_text(&config, length).map(|stack| stack.with_causal(causal));
     let prediction = match (&stack, &checkpoint) {
         (Ok(_), Some(_)) => Err(NoClosedForm::Trained.into()),

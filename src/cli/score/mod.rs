@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::common::Common;
-use super::output::{Output, check_apart};
+use super::output::{Output, check_apart, check_extension};
 use super::{Usage, interrupt, print_error};
 use crate::backend::with_backend;
 use crate::bilinear::significance::Simulation;
@@ -232,6 +232,9 @@ impl Args {
             return Err(Usage(format!(
                 "--diff compares two checkpoints, and {n} are given"
             )));
+        }
+        if self.format.is_none() {
+            check_extension(&self.output, &Format::EXTENSIONS)?;
         }
         for (flag, given) in [
             ("--as-published", self.as_published),

@@ -59,16 +59,19 @@ impl Format {
         }
     }
 
+    /// The extensions of files that tell their format.
+    pub const EXTENSIONS: [&str; 7] = ["txt", "json", "csv", "md", "markdown", "tex", "latex"];
+
     /// The format that a file of this extension holds, where it tells.
     pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension.to_ascii_lowercase().as_str() {
-            "json" => Some(Self::Json),
-            "csv" => Some(Self::Csv),
-            "md" | "markdown" => Some(Self::Markdown),
-            "tex" | "latex" => Some(Self::Latex),
-            "txt" => Some(Self::Table),
-            _ => None,
-        }
+        const FORMATS: [Format; 7] = {
+            use Format::{Csv, Json, Latex, Markdown, Table};
+            [Table, Json, Csv, Markdown, Markdown, Latex, Latex]
+        };
+        let place = Self::EXTENSIONS
+            .iter()
+            .position(|known| extension.eq_ignore_ascii_case(known));
+        place.map(|place| FORMATS[place])
     }
 }
 
