@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::CheckpointError;
-use super::format::Store;
+use super::format::{Store, brief};
 
 /// A folder with `adapter_config.json` and `adapter_model.safetensors` (or `.bin`), for one base.
 ///
@@ -62,7 +62,7 @@ impl Adapter {
         };
         let config: Config = std::fs::read(folder.join("adapter_config.json"))
             .map_err(|error| error.to_string())
-            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
+            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| brief(&error)))
             .map_err(|error| {
                 let what = format!("adapter_config.json cannot be read as that of a LoRA adapter: {error}");
                 fault(what, "give the folder that peft's save_pretrained wrote")

@@ -31,6 +31,7 @@ pub use error::FormatError;
 pub(super) use error::{Quoted, Short};
 #[cfg(feature = "hub")]
 pub(super) use index::shards;
+pub(super) use json::brief;
 pub use store::Store;
 pub use tensor::TensorInfo;
 
