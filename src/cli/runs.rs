@@ -1,8 +1,9 @@
 //! Progress of runs side by side: a bar for each on a terminal, a line now and then elsewhere.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::train::{Arm, Experiment, RunEvent};
 
@@ -24,12 +25,27 @@ struct State {
     /// Updates done at the last scoring, and by now.
     scored: usize,
     done: usize,
+    /// The updates done when this process had made its first, and when that was: the first itself is slower.
+    warm: Option<(usize, Instant)>,
+}
+
+/// Updates by whose mean the time left is told: fewer say little of it.
+const TELLING: usize = 5;
+
+/// The time that is left at the mean speed since the first update, once some more are done.
+fn left(warm: Option<(usize, Instant)>, done: usize, steps: usize, now: Instant) -> Option<Duration> {
+    let (first, since) = warm?;
+    let made = done.checked_sub(first).filter(|&made| made >= TELLING)?;
+    let rest = steps.checked_sub(done).filter(|&rest| rest > 0)?;
+    Some(now.duration_since(since).mul_f64(rest as f64 / made as f64))
 }
 
 impl State {
-    fn words(&self) -> String {
+    fn words(&self, steps: usize) -> String {
+        let left = left(self.warm, self.done, steps, Instant::now());
         let word = |name: &str, value: Option<f64>| value.map(|v| format!("{name} {v:.3}"));
         [
+            left.map(|left| format!("{:#} left", HumanDuration(left))),
             word("loss", self.loss),
             word("held out", self.held_out),
             word("symmetry", self.symmetry),
@@ -63,7 +79,7 @@ impl RunProgress {
             ProgressDrawTarget::stderr()
         };
         let all = MultiProgress::with_draw_target(target);
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos:>5}/{len} {eta:>4}  {msg}")
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos:>5}/{len}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bars = names
             .iter()
@@ -90,9 +106,6 @@ impl RunProgress {
             RunEvent::Started { run, done } => {
                 states[run].done = done;
                 self.bars[run].set_position(done as u64);
-                // Updates that an earlier process did say nothing of this one's speed.
-                self.bars[run].reset_eta();
-                self.bars[run].reset_elapsed();
                 (run, false)
             }
             RunEvent::Step { run, row } => {
@@ -104,6 +117,7 @@ impl RunProgress {
                         .map_or(row.loss, |loss| loss + 0.05 * (row.loss - loss)),
                 );
                 state.done = row.step;
+                state.warm.get_or_insert_with(|| (row.step, Instant::now()));
                 self.bars[run].set_position(row.step as u64);
                 (run, false)
             }
@@ -127,16 +141,11 @@ impl RunProgress {
                 (run, false)
             }
         };
-        let words = states[run].words();
+        let bar = &self.bars[run];
+        let steps = bar.length().unwrap_or(0);
+        let words = states[run].words(steps as usize);
         if self.lines && evaluated {
-            let bar = &self.bars[run];
-            eprintln!(
-                "{}: {}/{}  {words}  {} left",
-                self.names[run],
-                bar.position(),
-                bar.length().unwrap_or(0),
-                indicatif::HumanDuration(bar.eta())
-            );
+            eprintln!("{}: {}/{steps}  {words}", self.names[run], bar.position());
         }
         self.bars[run].set_message(words);
     }
@@ -150,4 +159,29 @@ impl RunProgress {
 fn console_is_terminal() -> bool {
     use std::io::IsTerminal;
     std::io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_told_by_the_mean_speed_after_the_first_update() {
+        let begin = Instant::now();
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        assert_eq!(left(None, 1, 100, at(9)), None);
+        // The first update took long; four more say little yet.
+        assert_eq!(left(Some((1, begin)), 5, 100, at(4)), None);
+        // Ten updates in 20 s: 89 more in 178 s.
+        assert_eq!(
+            left(Some((1, begin)), 11, 100, at(20)),
+            Some(Duration::from_secs(178))
+        );
+        // A resumed run goes by its own updates alone.
+        assert_eq!(
+            left(Some((51, begin)), 61, 100, at(20)),
+            Some(Duration::from_secs(78))
+        );
+        assert_eq!(left(Some((1, begin)), 100, 100, at(20)), None);
+    }
 }
