@@ -115,15 +115,24 @@ impl Scatter {
 /// A rectangle that is taken: left, top, right, bottom.
 type Taken = [f64; 4];
 
-/// Writes each name beside its dot where it covers no dot and no other name; the rest stay unnamed, and
-/// show their name when pointed at.
+/// A line from a dot to its name.
+type Leader = ((f64, f64), (f64, f64));
+
+/// Lines of text that a name may stand above or below its dot.
+const MOST_LINES: usize = 10;
+
+/// Writes each name beside its dot, or, where another name or dot is in the way, some lines above or below with a thin
+/// line to it. Where there is no room at all a dot stays unnamed, and shows its name when pointed at.
 fn draw_labels(svg: &mut Svg, panel: &Panel, dots: &[&Dot]) {
     const SIZE: f64 = SMALL - 1.0;
+    // A bar that is crossed counts as much as so many lines away: a name close by is better than a clear one far off.
+    const BAR: usize = 3;
     let places: Vec<_> = dots.iter().map(|dot| panel.place(dot.x, dot.median)).collect();
-    let mut taken: Vec<Taken> = places
+    let discs: Vec<Taken> = places
         .iter()
         .map(|&(x, y)| [x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS])
         .collect();
+    let (mut names, mut leaders): (Vec<Taken>, Vec<Leader>) = (Vec::new(), Vec::new());
     let bars: Vec<Taken> = dots
         .iter()
         .filter_map(|dot| {
@@ -134,37 +143,105 @@ fn draw_labels(svg: &mut Svg, panel: &Panel, dots: &[&Dot]) {
         .collect();
     for (dot, &(x, y)) in dots.iter().zip(&places) {
         let (width, far) = (text_width(&dot.label, SIZE), RADIUS + 4.0);
-        // Beside the dot first, then above and below, where the bar is in the way.
-        let candidates = [
-            (Anchor::Start, x + far, y + 4.0),
-            (Anchor::End, x - far, y + 4.0),
-            (Anchor::Start, x + far, y - 8.0),
-            (Anchor::Start, x + far, y + 16.0),
-            (Anchor::End, x - far, y - 8.0),
-            (Anchor::End, x - far, y + 16.0),
-        ];
-        let fits = |&(anchor, at_x, at_y): &(Anchor, f64, f64)| {
-            let left = if anchor == Anchor::Start {
-                at_x
-            } else {
-                at_x - width
-            };
-            let area = [left, at_y - SIZE, left + width, at_y + 2.0];
+        let fits = |(lines, side, down): (usize, f64, f64)| {
+            let near = (x + side * far, y + 4.0 + down * lines as f64 * (SIZE + 2.0));
+            let other = near.0 + side * width;
+            let area = [near.0.min(other), near.1 - SIZE, near.0.max(other), near.1 + 2.0];
+            // From the edge of the dot to the middle of the near end of the name.
+            let leader = (lines > 1).then(|| {
+                let to = (near.0 - side, near.1 - SIZE / 3.0);
+                let length = (to.0 - x).hypot(to.1 - y);
+                let at = |r: f64| (x + (to.0 - x) * r / length, y + (to.1 - y) * r / length);
+                (at(RADIUS + 1.0), to)
+            });
             let inside = panel.contains((area[0], area[1])) && panel.contains((area[2], area[3]));
-            (inside && taken.iter().all(|other| !overlap(&area, other))).then_some((anchor, at_x, at_y, area))
+            let mut taken = discs.iter().chain(&names);
+            // A line may pass over the dots of models of one size, which lie on each other.
+            let free = inside
+                && taken.all(|other| !overlap(&area, other))
+                && leaders.iter().all(|leader| !crosses(leader, &area))
+                && leader.is_none_or(|leader| names.iter().all(|name| !crosses(&leader, name)));
+            let barred = bars.iter().any(|bar| overlap(&area, bar));
+            let cost = lines + if barred { BAR } else { 0 };
+            free.then_some((cost, side, near, area, leader))
         };
-        // Best where no bar is crossed; but a name across a bar is better than none.
-        let free: Vec<_> = candidates.iter().filter_map(fits).collect();
-        let clear = free
-            .iter()
-            .find(|(.., area)| bars.iter().all(|bar| !overlap(area, bar)));
-        if let Some(&(anchor, at_x, at_y, area)) = clear.or(free.first()) {
-            svg.text((at_x, at_y), SIZE, anchor, Ink::Muted, &dot.label);
-            taken.push(area);
+        let best = (0..=MOST_LINES)
+            .flat_map(|lines| {
+                [(1.0, -1.0), (-1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)].map(|(side, down)| (lines, side, down))
+            })
+            .filter_map(fits)
+            // The first of those that cost the same.
+            .min_by_key(|(cost, ..)| *cost);
+        if let Some((_, side, near, area, leader)) = best {
+            if let Some((from, to)) = leader {
+                svg.line(from, to, Ink::Muted, 0.6);
+            }
+            leaders.extend(leader);
+            let anchor = if side > 0.0 { Anchor::Start } else { Anchor::End };
+            svg.text(near, SIZE, anchor, Ink::Muted, &dot.label);
+            names.push(area);
         }
     }
 }
 
+/// Whether a line goes through an area, looked at in steps of a pixel or two.
+fn crosses(&(from, to): &Leader, area: &Taken) -> bool {
+    const STEPS: usize = 64;
+    (0..=STEPS).any(|step| {
+        let t = step as f64 / STEPS as f64;
+        let (x, y) = (from.0 + t * (to.0 - from.0), from.1 + t * (to.1 - from.1));
+        area[0] < x && x < area[2] && area[1] < y && y < area[3]
+    })
+}
+
 fn overlap(a: &Taken, b: &Taken) -> bool {
     a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The areas of the names in a picture, by the attributes of their elements.
+    fn names(svg: &str) -> Vec<Taken> {
+        let attribute = |line: &str, name: &str| {
+            let value = line.split(&format!(" {name}=\"")).nth(1).unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        svg.lines()
+            .filter(|line| line.starts_with("<text") && line.contains(">model-"))
+            .map(|line| {
+                let number = |name| attribute(line, name).parse::<f64>().unwrap();
+                let (x, y, size) = (number("x"), number("y"), number("font-size"));
+                let text = line.split('>').nth(1).unwrap().split('<').next().unwrap();
+                let width = text_width(text, size);
+                match attribute(line, "text-anchor").as_str() {
+                    "start" => [x, y - size, x + width, y],
+                    _ => [x - width, y - size, x, y],
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn names_of_models_of_one_size_do_not_overlap() {
+        let dots = (0..12)
+            .map(|i| Dot {
+                label: format!("model-{i}-of-one-size"),
+                group: "decoder".to_owned(),
+                colour: Colour::Decoder,
+                x: 1.1e8 + 1e5 * f64::from(i),
+                median: 0.3 + 0.002 * f64::from(i),
+                quartiles: Some((0.2, 0.5)),
+            })
+            .collect();
+        let svg = Scatter::new("t", Axis::log("x"), Axis::linear("y"), dots)
+            .figure()
+            .to_svg();
+        let names = names(&svg);
+        assert_eq!(names.len(), 12, "{svg}");
+        for (i, a) in names.iter().enumerate() {
+            assert!(names[..i].iter().all(|b| !overlap(a, b)), "{i}: {a:?}");
+        }
+    }
 }
