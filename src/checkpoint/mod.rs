@@ -107,9 +107,13 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Checkpoint, Che
     {
         notes.push("normalisers on queries and keys are left out, their gains are folded in".into());
     }
-    if options.offset != 0 && layers.iter().any(|l| l.rotary.is_none()) {
+    let rotary = layers.iter().filter(|l| l.rotary.is_some()).count();
+    if options.offset != 0 && rotary == 0 {
+        notes.push("positions rotate queries and keys in no layer: --offset has no effect".into());
+    } else if options.offset != 0 && rotary < layers.len() {
         notes.push(
-            "positions do not rotate queries and keys in every layer: there all offsets are the same".into(),
+            "positions rotate queries and keys in some layers only: --offset has no effect in the others"
+                .into(),
         );
     }
     if options.fold_norm && layers.iter().any(|l| l.norm.is_none()) {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::checkpoint::{ModelReport, Settings};
 use crate::report::scores::{Format, Made, Screen, Writer, difference, difference_csv, footer};
-use crate::report::table::escape_markdown;
+use crate::report::table::{escape_markdown, visible};
 
 /// The difference in a format. JSON holds both models as ever, and `difference` beside them.
 pub(super) fn text(
@@ -24,16 +24,24 @@ pub(super) fn text(
         );
     }
     let table = difference.table();
+    let notes: String = difference
+        .notes
+        .iter()
+        .map(|note| format!("note: {}\n", visible(note)))
+        .collect();
+    // The table and JSON hold them.
+    if !matches!(format, Format::Table | Format::Json) {
+        eprint!("{notes}");
+    }
     let folded = |model: &ModelReport| model.layers.iter().any(|layer| layer.folded_norm.is_some());
     let footer = footer(settings, &made, folded(before) || folded(after));
     Ok(match format {
         Format::Table => {
             format!(
-                "{} minus {}\n{}{}\n{footer}\n",
-                after.name,
-                before.name,
-                table.to_text(),
-                difference.missing_note()
+                "{} minus {}\n{}{notes}\n{footer}\n",
+                visible(&after.name),
+                visible(&before.name),
+                table.to_text()
             )
         }
         Format::Markdown => format!(
@@ -45,8 +53,8 @@ pub(super) fn text(
         Format::Latex => format!(
             "{}% {} minus {}; {footer}.\n",
             table.to_latex(),
-            after.name,
-            before.name
+            visible(&after.name),
+            visible(&before.name)
         ),
         Format::Csv => difference_csv(&difference, before, after, settings),
         Format::Json => {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::number::{score, spread};
-use crate::checkpoint::ModelReport;
 use crate::checkpoint::family::StackKind;
+use crate::checkpoint::{LayerReport, ModelReport};
 use crate::report::table::{Align, Table};
 
 /// What changed from one checkpoint of a model to another.
@@ -14,6 +14,8 @@ pub struct Difference {
     pub layers: Vec<LayerDifference>,
     /// How many layers one of them has and the other lacks.
     pub missing: usize,
+    /// Why the two may not be one model at two times, a line each.
+    pub notes: Vec<String>,
 }
 
 /// The scores of a layer before and after.
@@ -37,7 +39,7 @@ pub struct LayerDifference {
 /// Compares the layers, and the heads where both were scored by head, of two checkpoints of one model.
 pub fn difference(before: &ModelReport, after: &ModelReport) -> Difference {
     let mut layers = Vec::new();
-    let mut common = 0;
+    let (mut common, mut reshaped) = (0, None);
     for old in &before.layers {
         let Some(new) = after
             .layers
@@ -47,6 +49,9 @@ pub fn difference(before: &ModelReport, after: &ModelReport) -> Difference {
             continue;
         };
         common += 1;
+        if reshaped.is_none() && shape(old) != shape(new) {
+            reshaped = Some((old, new));
+        }
         layers.push(LayerDifference {
             stack: old.stack,
             index: old.index,
@@ -55,7 +60,7 @@ pub fn difference(before: &ModelReport, after: &ModelReport) -> Difference {
             excess: [&old, &new].map(|layer| Some(layer.scores.directionality.excess)),
             definition: [&old, &new].map(|layer| Some(layer.scores.directionality.definition)),
         });
-        let heads = |layer: &crate::checkpoint::LayerReport| layer.scores.heads.clone().unwrap_or_default();
+        let heads = |layer: &LayerReport| layer.scores.heads.clone().unwrap_or_default();
         for (head, (a, b)) in heads(old).into_iter().zip(heads(new)).enumerate() {
             layers.push(LayerDifference {
                 stack: old.stack,
@@ -67,10 +72,43 @@ pub fn difference(before: &ModelReport, after: &ModelReport) -> Difference {
             });
         }
     }
+    let missing = before.layers.len() + after.layers.len() - 2 * common;
+    let mut notes = Vec::new();
+    if before.family != after.family {
+        notes.push(format!(
+            "they are of different families, {} and {}: the scores are not of one model at two times",
+            before.family, after.family
+        ));
+    }
+    if let Some((old, new)) = reshaped {
+        let words = |layer| {
+            let [d_model, n_heads, n_kv_heads, head_dim] = shape(layer);
+            format!("width {d_model} with {n_heads} heads on {n_kv_heads} key heads of {head_dim}")
+        };
+        notes.push(format!(
+            "their layers differ in shape, as {} layer {}, {} and {}: what random scores come to differs too",
+            old.stack.name(),
+            old.index,
+            words(old),
+            words(new)
+        ));
+    }
+    match missing {
+        0 => {}
+        1 => notes.push("1 layer is in one of the two only".to_owned()),
+        n => notes.push(format!("{n} layers are in one of the two only")),
+    }
     Difference {
         layers,
-        missing: before.layers.len() + after.layers.len() - 2 * common,
+        missing,
+        notes,
     }
+}
+
+/// Width, heads, key heads and their width.
+fn shape(layer: &LayerReport) -> [usize; 4] {
+    let scores = &layer.scores;
+    [scores.d_model, scores.n_heads, scores.n_kv_heads, scores.head_dim]
 }
 
 impl Difference {
@@ -97,14 +135,6 @@ impl Difference {
             table.push(cells);
         }
         table
-    }
-
-    /// A line about layers that only one of them has; nothing where there are none.
-    pub fn missing_note(&self) -> String {
-        match self.missing {
-            0 => String::new(),
-            n => format!("note: {n} layers are in one of the two only\n"),
-        }
     }
 }
 

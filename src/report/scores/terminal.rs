@@ -190,7 +190,7 @@ fn layer_table(with_heads: bool, as_published: bool) -> Table {
     if as_published {
         columns.extend([
             ("as published: symmetry", Align::Right),
-            ("d (excess)", Align::Right),
+            ("as published: d (excess)", Align::Right),
             ("its faults", Align::Left),
         ]);
     }
