@@ -46,6 +46,14 @@ pub struct ModelSignal {
     pub layers: Vec<LayerSignal>,
 }
 
+impl ModelSignal {
+    /// The stream at the input, and after each block.
+    pub fn streams(&self) -> impl Iterator<Item = &StreamSignal> {
+        let after = self.layers.iter().map(|layer| &layer.stream);
+        std::iter::once(&self.input).chain(after)
+    }
+}
+
 /// What was measured on one block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSignal {

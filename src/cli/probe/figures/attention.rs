@@ -120,16 +120,7 @@ pub(super) fn gradients<B: AutodiffBackend>(
             }),
         ),
     ];
-    let mut numbers = table([
-        "sweep",
-        "value",
-        "matrix",
-        "predicted",
-        "measured_mean",
-        "measured_low",
-        "measured_high",
-        "logit_variance",
-    ]);
+    let mut numbers = sweep_table("matrix");
     let mut figures = Vec::new();
     for (name, axis, points) in sweeps {
         settings.say(&format!("gradients over {name}"));
@@ -157,9 +148,7 @@ pub(super) fn gradients<B: AutodiffBackend>(
             Axis::log("‖∂S/∂W‖"),
         );
         for (i, matrix) in ["query", "key", "value"].into_iter().enumerate() {
-            let of = |value: fn(&Interval) -> f64| measured[i].iter().map(value).collect::<Vec<_>>();
-            let series = Series::new(matrix, &x, &of(|m| m.mean), Colour::Category(i))
-                .with_band(&of(|m| m.low), &of(|m| m.high));
+            let series = with_range(matrix, &x, &measured[i], i);
             let theory: Vec<f64> = points.iter().map(|point| predicted(&point.1)[i]).collect();
             curves = curves
                 .with(series)
@@ -184,6 +173,26 @@ fn logits(tokens: &GaussianTokens) -> f64 {
         variances,
         1.0,
     )
+}
+
+/// A table for what [`push`] adds, `what` being the thing measured.
+fn sweep_table(what: &str) -> Table {
+    table([
+        "sweep",
+        "value",
+        what,
+        "predicted",
+        "measured_mean",
+        "measured_low",
+        "measured_high",
+        "logit_variance",
+    ])
+}
+
+/// Means as a line, in a band from the lowest to the highest.
+fn with_range(name: &str, x: &[f64], measured: &[Interval], colour: usize) -> Series {
+    let of = |value: fn(&Interval) -> f64| measured.iter().map(value).collect::<Vec<_>>();
+    Series::new(name, x, &of(|m| m.mean), Colour::Category(colour)).with_band(&of(|m| m.low), &of(|m| m.high))
 }
 
 #[allow(clippy::too_many_arguments)] // the columns of one record
@@ -221,16 +230,7 @@ pub(super) fn uniformity<B: AutodiffBackend>(
 ) -> anyhow::Result<Drawn> {
     const N: usize = 64;
     const D: usize = 100;
-    let mut numbers = table([
-        "sweep",
-        "value",
-        "quantity",
-        "predicted",
-        "measured_mean",
-        "measured_low",
-        "measured_high",
-        "logit_variance",
-    ]);
+    let mut numbers = sweep_table("quantity");
     // What is drawn, over d_k with variances 1/d_k and 1/d_model, and over the input's standard deviation.
     let tokens = |variance: f64| GaussianTokens {
         n: N,
@@ -302,16 +302,12 @@ pub(super) fn uniformity<B: AutodiffBackend>(
             theory.push(predicted);
         }
         let x: Vec<f64> = points.iter().map(|point| point.0).collect();
-        let of = |value: fn(&Interval) -> f64| measured.iter().map(value).collect::<Vec<_>>();
         let curves = Curves::new(
             format!("Squared distance of attention from uniform, {what}"),
             axis,
             Axis::log("‖A − 11ᵀ/n‖²"),
         )
-        .with(
-            Series::new("measured (20 seeds)", &x, &of(|m| m.mean), Colour::Category(0))
-                .with_band(&of(|m| m.low), &of(|m| m.high)),
-        )
+        .with(with_range("measured (20 seeds)", &x, &measured, 0))
         .with(
             Series::new(
                 format!("theory, for logits of variance up to {LARGEST_LOGIT_VARIANCE}"),

@@ -16,6 +16,7 @@ use burn::tensor::backend::AutodiffBackend;
 use crate::backend::{Autodiff, with_backend};
 use crate::cli::common::Common;
 use crate::cli::output::Output;
+use crate::model::Strength;
 use crate::report::plot::Figure;
 use crate::report::table::{Align, Table};
 
@@ -74,6 +75,9 @@ impl Settings {
         }
     }
 }
+
+/// Residual strengths that are compared, by name.
+const STRENGTHS: [(&str, Strength); 2] = [("1", Strength::ONE), ("1/√L", Strength::SCALED)];
 
 /// Pictures by the ends of their file names, and the numbers behind all of them.
 struct Drawn {

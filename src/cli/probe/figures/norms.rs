@@ -3,9 +3,9 @@
 use burn::tensor::Device;
 use burn::tensor::backend::AutodiffBackend;
 
-use super::{Drawn, Settings, table};
+use super::{Drawn, STRENGTHS, Settings, table};
 use crate::bilinear::quantile;
-use crate::model::{Strength, TextTransformerConfig};
+use crate::model::TextTransformerConfig;
 use crate::report::plot::{Axis, Colour, Curves, Series};
 use crate::signal::probe::TextProbe;
 
@@ -17,24 +17,28 @@ pub(super) fn norms<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
     let bare = TextTransformerConfig::bare(4096, WIDTH, LAYERS, 4)
         .with_max_positions(32)
         .with_init_std((WIDTH as f64).powf(-0.5));
-    let arms = [
-        ("strength 1", Strength::ONE, Colour::Category(0)),
-        ("strength 1/√L", Strength::SCALED, Colour::Category(1)),
-    ];
     let mut numbers = table([
-        "strength", "layer", "q05", "q25", "median", "q75", "q95", "kurtosis",
+        "strength",
+        "layers_passed",
+        "q05",
+        "q25",
+        "median",
+        "q75",
+        "q95",
+        "kurtosis",
     ]);
     let mut spread = Curves::new(
         "Norms of tokens over their root mean square: median and 5 % to 95 % (20 seeds)",
-        Axis::integer("layer"),
+        Axis::integer("layers passed"),
         Axis::log("norm of a token / root mean square"),
     );
     let mut tails = Curves::new(
         "Heaviness of the tails of the norms of tokens",
-        Axis::integer("layer"),
+        Axis::integer("layers passed"),
         Axis::log("E‖x‖⁴ / (E‖x‖²)²"),
     );
-    for (name, strength, colour) in arms {
+    for (i, (name, strength)) in STRENGTHS.into_iter().enumerate() {
+        let (name, colour) = (format!("strength {name}"), Colour::Category(i));
         settings.say(&format!("norms with {name}"));
         let model = bare
             .clone()
@@ -44,9 +48,7 @@ pub(super) fn norms<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
         for seed in (0..SEEDS).map(|i| settings.seed.wrapping_add(i)) {
             let model = model.init::<B::InnerBackend>(seed, device)?;
             let signal = TextProbe::new(32).of_forward(&model, seed)?;
-            let streams =
-                std::iter::once(&signal.input).chain(signal.layers.iter().map(|layer| &layer.stream));
-            for (norms, stream) in layers.iter_mut().zip(streams) {
+            for (norms, stream) in layers.iter_mut().zip(signal.streams()) {
                 norms.extend(&stream.token_norms);
             }
         }
@@ -69,11 +71,11 @@ pub(super) fn norms<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
         }
         for (layer, row) in rows.iter().enumerate() {
             let cells = row.iter().map(f64::to_string);
-            numbers.push([name.to_owned(), layer.to_string()].into_iter().chain(cells));
+            numbers.push([name.clone(), layer.to_string()].into_iter().chain(cells));
         }
         let x: Vec<f64> = (0..=LAYERS).map(|layer| layer as f64).collect();
         let of = |i: usize| rows.iter().map(|row| row[i]).collect::<Vec<_>>();
-        spread = spread.with(Series::new(name, &x, &of(2), colour).with_band(&of(0), &of(4)));
+        spread = spread.with(Series::new(name.clone(), &x, &of(2), colour).with_band(&of(0), &of(4)));
         tails = tails.with(Series::new(name, &x, &of(5), colour));
     }
     Ok(Drawn {

@@ -6,7 +6,7 @@ use burn::optim::{AdamConfig, GradientsParams, Optimizer, SgdConfig};
 use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{Device, ElementConversion, Int, Tensor, TensorData};
 
-use super::{Drawn, Settings, table};
+use super::{Drawn, STRENGTHS, Settings, table};
 use crate::data::{Batches, Packed, Tokenizer, bundled};
 use crate::model::{Strength, TextTransformer, TextTransformerConfig};
 use crate::objective::{self, ObjectiveMode, Vocabulary};
@@ -133,19 +133,19 @@ pub(super) fn cosine<B: AutodiffBackend>(settings: &Settings, device: &Device<B>
     let text = Text::read()?;
     let probe = text.probe();
     let every = (settings.steps / 20).max(1);
-    let mut numbers = table(["layers", "strength", "step", "layer", "token_cosine"]);
+    let mut numbers = table(["layers", "strength", "step", "layers_passed", "token_cosine"]);
     let mut by_step = Curves::new(
         "Token cosine at the output of post-norm encoders in training (dashed: strength 1/√L)",
         Axis::integer("updates of Adam"),
         Axis::linear("token cosine").with_range(0.0, 1.0),
     );
     let mut by_layer = Curves::new(
-        format!("Token cosine by layer, {} layers", DEPTHS[2]),
-        Axis::integer("layer"),
+        format!("Token cosine with depth, {} layers", DEPTHS[2]),
+        Axis::integer("layers passed"),
         Axis::linear("token cosine").with_range(0.0, 1.0),
     );
     for (i, &layers) in DEPTHS.iter().enumerate() {
-        for (name, strength) in [("1", Strength::ONE), ("1/√L", Strength::SCALED)] {
+        for (name, strength) in STRENGTHS {
             settings.say(&format!("{layers} layers with strength {name}"));
             let scaled = strength != Strength::ONE;
             let model = text
@@ -154,8 +154,7 @@ pub(super) fn cosine<B: AutodiffBackend>(settings: &Settings, device: &Device<B>
             let mut rows: Vec<(usize, Vec<f64>)> = Vec::new();
             let mut measure = |step: usize, model: &TextTransformer<B::InnerBackend>| {
                 let signal = probe.of_forward(model, 0)?;
-                let streams = std::iter::once(&signal.input).chain(signal.layers.iter().map(|l| &l.stream));
-                rows.push((step, streams.map(|stream| stream.cosine).collect()));
+                rows.push((step, signal.streams().map(|stream| stream.cosine).collect()));
                 Ok::<_, ProbeError>(())
             };
             let (model, _) = train(
@@ -189,17 +188,16 @@ pub(super) fn cosine<B: AutodiffBackend>(settings: &Settings, device: &Device<B>
                 .map(|row| row.1.last().copied().unwrap_or(f64::NAN))
                 .collect();
             let label = format!("{layers} layers, strength {name}");
-            let series = Series::new(label, &x, &y, Colour::Category(i));
-            by_step = by_step.with(if scaled { series.dashed() } else { series });
+            by_step = by_step.with(line(label, &x, &y, i, scaled));
             if layers == DEPTHS[2] {
-                for (when, row, colour) in [
-                    ("at the start", rows.first(), Colour::Category(0)),
-                    ("at the end", rows.last(), Colour::Category(1)),
-                ] {
+                for (colour, (when, row)) in [("start", rows.first()), ("end", rows.last())]
+                    .into_iter()
+                    .enumerate()
+                {
                     let Some((_, cosines)) = row else { continue };
                     let x: Vec<f64> = (0..cosines.len()).map(|layer| layer as f64).collect();
-                    let series = Series::new(format!("strength {name}, {when}"), &x, cosines, colour);
-                    by_layer = by_layer.with(if scaled { series.dashed() } else { series });
+                    let label = format!("strength {name}, at the {when}");
+                    by_layer = by_layer.with(line(label, &x, cosines, colour, scaled));
                 }
             }
         }
@@ -226,7 +224,7 @@ pub(super) fn ratio<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
         Axis::linear("loss in nats"),
     );
     for (i, (rule_name, rule)) in [("Adam", Rule::Adam), ("SGD", Rule::Sgd)].into_iter().enumerate() {
-        for (name, strength) in [("1", Strength::ONE), ("1/√L", Strength::SCALED)] {
+        for (name, strength) in STRENGTHS {
             settings.say(&format!("{rule_name} with strength {name}"));
             let scaled = strength != Strength::ONE;
             let model = text
@@ -253,10 +251,7 @@ pub(super) fn ratio<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
                 numbers.push(head.into_iter().chain(cells));
             }
             let label = format!("{rule_name}, strength {name}");
-            let series = |x: &[f64], y: &[f64]| {
-                let series = Series::new(label.clone(), x, y, Colour::Category(i));
-                if scaled { series.dashed() } else { series }
-            };
+            let series = |x: &[f64], y: &[f64]| line(label.clone(), x, y, i, scaled);
             let x: Vec<f64> = rows.iter().map(|row| row.0 as f64).collect();
             let y: Vec<f64> = rows.iter().map(|(_, [query, _, value])| query / value).collect();
             ratios = ratios.with(series(&x, &y));
@@ -268,6 +263,12 @@ pub(super) fn ratio<B: AutodiffBackend>(settings: &Settings, device: &Device<B>)
         figures: vec![("gradients", ratios.figure()), ("loss", curves.figure())],
         numbers,
     })
+}
+
+/// A line, dashed where residual branches are scaled.
+fn line(label: String, x: &[f64], y: &[f64], colour: usize, scaled: bool) -> Series {
+    let series = Series::new(label, x, y, Colour::Category(colour));
+    if scaled { series.dashed() } else { series }
 }
 
 /// Gradient norms of queries, keys and values, the median over layers.
