@@ -607,17 +607,19 @@ fn a_probe_tells_rank_collapse_by_verdict_and_exit_code() {
         .get_output()
         .clone();
     let report: Value = serde_json::from_slice(&deep.stdout).unwrap();
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     assert_eq!(report["verdict"]["propagates"], false);
     let finding = &report["verdict"]["findings"][0];
     assert_eq!(finding["symptom"], "rank-collapse");
     let text = finding["text"].as_str().unwrap();
-    assert!(text.contains("at layer 24") && text.contains("1/√L"), "{text}");
+    assert!(text.contains("after layer 23") && text.contains("1/√L"), "{text}");
     let last = report["rows"]
         .as_array()
         .unwrap()
         .iter()
-        .find(|row| row["layer"] == 24 && row["quantity"] == "token cosine")
+        .find(|row| {
+            row["place"] == "after layer 23" && row["layer"] == 23 && row["quantity"] == "token cosine"
+        })
         .unwrap();
     let (predicted, measured) = (&last["predicted"], &last["measured"]["mean"]);
     assert!(predicted.as_f64().unwrap() > 0.9 && measured.as_f64().unwrap() > 0.9);
@@ -646,7 +648,10 @@ fn a_probe_writes_files_and_figures() {
         .assert()
         .success();
     let csv = fs::read_to_string(csv).unwrap();
-    assert!(csv.starts_with("layer,quantity,predicted,measured_mean"), "{csv}");
+    assert!(
+        csv.starts_with("place,layer,quantity,predicted,measured_mean"),
+        "{csv}"
+    );
     assert!(csv.lines().count() > 20);
     assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
 }

@@ -1,6 +1,7 @@
 //! Signal propagation, predicted beside measured: as tables, JSON, CSV and curves.
 
-use serde::Serialize;
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use super::plot::{Axis, Colour, Curves, Figure, Scale, Series};
@@ -9,7 +10,7 @@ use crate::signal::theory::{AttentionGradients, LayerPrediction, NoClosedForm, P
 use crate::signal::{GradientSurvey, Interval, LayerSurvey, StreamSurvey, Survey, Verdict};
 
 /// The version of the JSON.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a probe found.
 #[derive(Debug, Clone)]
@@ -28,11 +29,51 @@ pub struct ProbeReport {
     pub verdict: Verdict,
 }
 
-/// One quantity of one layer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Where in a model a quantity is. Layers count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The stream that enters the first layer.
+    Input,
+    /// The stream after a layer.
+    After(usize),
+    /// The attention of a layer.
+    Layer(usize),
+}
+
+impl Place {
+    /// The layer; none for the input.
+    pub fn layer(self) -> Option<usize> {
+        match self {
+            Self::Input => None,
+            Self::After(layer) | Self::Layer(layer) => Some(layer),
+        }
+    }
+
+    /// Where it stands in a figure: the stream by the layers that it has passed, attention by its layer.
+    fn on_axis(self) -> f64 {
+        match self {
+            Self::Input => 0.0,
+            Self::After(layer) => (layer + 1) as f64,
+            Self::Layer(layer) => layer as f64,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input => f.write_str("input"),
+            Self::After(layer) => write!(f, "after layer {layer}"),
+            Self::Layer(layer) => write!(f, "layer {layer}"),
+        }
+    }
+}
+
+/// One quantity at one place.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The layer, from 1; 0 is the input of the first.
-    pub layer: usize,
+    /// Where in the model.
+    pub place: Place,
     /// What it is, such as `token cosine`.
     pub quantity: &'static str,
     /// What the theory says; none where it says nothing.
@@ -82,6 +123,19 @@ pub enum ProbePlot {
 
 impl ProbeReport {
     /// The number of layers that something is known of.
+impl Row {
+    fn to_json(&self) -> Value {
+        json!({
+            "place": self.place.to_string(),
+            "layer": self.place.layer(),
+            "quantity": self.quantity,
+            "predicted": self.predicted,
+            "reason": self.reason,
+            "measured": self.measured,
+        })
+    }
+}
+
     fn depth(&self) -> usize {
         let predicted = self.prediction.as_ref().map_or(0, |p| p.layers.len());
         self.survey.as_ref().map_or(predicted, |s| s.layers.len())
@@ -91,12 +145,17 @@ impl ProbeReport {
     pub fn rows(&self) -> Vec<Row> {
         let prediction = self.prediction.as_ref().ok();
         let survey = self.survey.as_ref();
-        let mut rows = self.stream_rows(0, prediction.map(|p| &p.input), survey.map(|s| &s.input));
+        let mut rows = self.stream_rows(
+            Place::Input,
+            prediction.map(|p| &p.input),
+            survey.map(|s| &s.input),
+        );
         for i in 0..self.depth() {
             let predicted = prediction.and_then(|p| p.layers.get(i));
             let measured = survey.and_then(|s| s.layers.get(i));
-            rows.extend(self.stream_rows(i + 1, predicted.map(|p| &p.stream), measured.map(|m| &m.stream)));
-            rows.extend(attention_rows(i + 1, predicted, measured));
+            let stream = (predicted.map(|p| &p.stream), measured.map(|m| &m.stream));
+            rows.extend(self.stream_rows(Place::After(i), stream.0, stream.1));
+            rows.extend(attention_rows(i, predicted, measured));
         }
         rows.retain(|row| row.predicted.is_some() || row.measured.is_some() || row.reason.is_some());
         rows
@@ -104,13 +163,13 @@ impl ProbeReport {
 
     fn stream_rows(
         &self,
-        layer: usize,
+        place: Place,
         predicted: Option<&StreamState>,
         measured: Option<&StreamSurvey>,
     ) -> Vec<Row> {
         let entries = (self.sizes[0] * self.sizes[1]) as f64;
         let row = |quantity: Quantity, predicted: Option<f64>, measured| Row {
-            layer,
+            place,
             quantity: quantity.name,
             predicted,
             reason: None,
@@ -160,7 +219,8 @@ impl ProbeReport {
             ..
         }) = &self.prediction
         {
-            text += &format!("It ends after layer {}: {reason}.\n", layers.len());
+            // The first layer is always predicted where anything is.
+            text += &format!("It ends after layer {}: {reason}.\n", layers.len() - 1);
         }
         let reasons: std::collections::BTreeSet<String> =
             self.rows().into_iter().filter_map(|row| row.reason).collect();
@@ -178,7 +238,7 @@ impl ProbeReport {
         let known = |quantity: &Quantity, has: fn(&Row) -> bool| {
             rows.iter().any(|row| row.quantity == quantity.name && has(row))
         };
-        let mut columns = vec![("layer".to_owned(), Align::Right)];
+        let mut columns = vec![("place".to_owned(), Align::Left)];
         // Of each quantity, whether it is predicted and whether it is measured.
         let shown: Vec<[bool; 2]> = quantities
             .iter()
@@ -197,19 +257,18 @@ impl ProbeReport {
             })
             .collect();
         let mut table = Table::new(columns);
-        for layer in 0..=self.depth() {
+        let mut places: Vec<Place> = rows
+            .iter()
+            .filter(|row| quantities.iter().any(|quantity| quantity.name == row.quantity))
+            .map(|row| row.place)
+            .collect();
+        places.dedup();
+        for place in places {
             let of = |quantity: &Quantity| {
                 rows.iter()
-                    .find(|row| row.layer == layer && row.quantity == quantity.name)
+                    .find(|row| row.place == place && row.quantity == quantity.name)
             };
-            if quantities.iter().all(|quantity| of(quantity).is_none()) {
-                continue;
-            }
-            let mut cells = vec![if layer == 0 {
-                "input".to_owned()
-            } else {
-                layer.to_string()
-            }];
+            let mut cells = vec![place.to_string()];
             for (quantity, [predicted, measured]) in quantities.iter().zip(&shown) {
                 let row = of(quantity);
                 if *predicted {
@@ -236,6 +295,7 @@ impl ProbeReport {
                 "predicted",
                 "measured_mean",
                 "measured_low",
+                "place",
                 "measured_high",
             ]
             .map(|name| (name, Align::Right)),
@@ -243,7 +303,8 @@ impl ProbeReport {
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for row in self.rows() {
             table.push([
-                row.layer.to_string(),
+                row.place.to_string(),
+                row.place.layer().map_or(String::new(), |layer| layer.to_string()),
                 row.quantity.to_owned(),
                 cell(row.predicted),
                 cell(row.measured.map(|measured| measured.mean)),
@@ -268,7 +329,7 @@ impl ProbeReport {
             },
             "exact": self.prediction.as_ref().ok().map(|prediction| prediction.exact),
             "neglected": self.prediction.as_ref().ok().map(|prediction| prediction.neglected),
-            "rows": self.rows(),
+            "rows": self.rows().iter().map(Row::to_json).collect::<Vec<_>>(),
             "verdict": self.verdict,
         });
         // Every part has text keys and finite numbers, or null.
@@ -278,8 +339,8 @@ impl ProbeReport {
     /// A figure over layers: measured as a line with its band, predicted as a dashed one.
     pub fn figure(&self, plot: ProbePlot) -> Figure {
         let (title, quantities, scale): (_, &[Quantity], _) = match plot {
-            ProbePlot::Cosine => ("Token cosine by layer", &[COSINE], Scale::Linear),
-            ProbePlot::Norms => ("Size of the residual stream by layer", &[SIZE], Scale::Log),
+            ProbePlot::Cosine => ("Token cosine with depth", &[COSINE], Scale::Linear),
+            ProbePlot::Norms => ("Size of the residual stream with depth", &[SIZE], Scale::Log),
             ProbePlot::Gradients => (
                 "Gradient norms of each attention by layer",
                 &[QUERY, KEY, VALUE],
@@ -300,11 +361,15 @@ impl ProbeReport {
             Scale::Log => Axis::log(label),
         };
         let rows = self.rows();
-        let mut curves = Curves::new(title, Axis::integer("layer"), y);
+        let x = match plot {
+            ProbePlot::Cosine | ProbePlot::Norms => "layers passed",
+            ProbePlot::Gradients | ProbePlot::Attention => "layer",
+        };
+        let mut curves = Curves::new(title, Axis::integer(x), y);
         for (i, quantity) in quantities.iter().enumerate() {
             let rows: Vec<&Row> = rows.iter().filter(|row| row.quantity == quantity.name).collect();
             let of = |value: fn(&Row) -> f64| rows.iter().map(|row| value(row)).collect::<Vec<_>>();
-            let x = of(|row| row.layer as f64);
+            let x = of(|row| row.place.on_axis());
             let colour = Colour::Category(i);
             if rows.iter().any(|row| row.measured.is_some()) {
                 let mean = of(|row| row.measured.map_or(f64::NAN, |m| m.mean));
@@ -335,7 +400,7 @@ fn attention_rows(
             Some(Err(reason)) => (None, Some(reason)),
         };
         Row {
-            layer,
+            place: Place::Layer(layer),
             quantity: quantity.name,
             predicted,
             reason,

@@ -290,7 +290,7 @@ fn a_collapsing_model_is_told_so_with_its_remedy() {
     let collapse = &verdict.findings[0];
     assert_eq!(collapse.symptom, Symptom::RankCollapse);
     assert!(
-        collapse.text.contains("at layer 24") && collapse.text.contains("1/√L"),
+        collapse.text.contains("after layer 23") && collapse.text.contains("1/√L"),
         "{}",
         collapse.text
     );

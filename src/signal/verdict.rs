@@ -56,8 +56,8 @@ pub enum Symptom {
 pub struct Finding {
     /// What.
     pub symptom: Symptom,
-    /// The layer at which it shows, from 1 as people count them; 0 is the input.
-    pub layer: usize,
+    /// The layer at which it shows, counted from 0; none for the input of the first.
+    pub layer: Option<usize>,
     /// The number that crossed its threshold.
     pub value: f64,
     /// A sentence that says so and what to do.
@@ -188,10 +188,10 @@ fn alignment(seen: &Observed, stack: Option<&Stack>, threshold: f64) -> Option<F
     if input >= threshold {
         return Some(Finding {
             symptom: Symptom::AlignedInput,
-            layer: 0,
+            layer: None,
             value: input,
             text: format!(
-                "tokens are aligned to {input:.2} before layer 1: give the token embeddings more variance \
+                "tokens are aligned to {input:.2} at the input of layer 0: give the token embeddings more variance \
                  than what all positions share"
             ),
         });
@@ -210,16 +210,17 @@ fn alignment(seen: &Observed, stack: Option<&Stack>, threshold: f64) -> Option<F
         ),
         None => "set residual scaling to 1/√L".to_owned(),
     };
-    let reached = if first + 1 < depth {
-        format!(" (above {threshold} from layer {})", first + 1)
+    let last = depth - 1;
+    let reached = if first < last {
+        format!(" (above {threshold} from layer {first} on)")
     } else {
         String::new()
     };
     Some(Finding {
         symptom: Symptom::RankCollapse,
-        layer: depth,
+        layer: Some(last),
         value,
-        text: format!("tokens align to {value:.2} at layer {depth}{reached}: {remedy}"),
+        text: format!("tokens align to {value:.2} after layer {last}{reached}: {remedy}"),
     })
 }
 
@@ -246,17 +247,16 @@ fn vanishing(seen: &Observed, threshold: f64) -> Option<Finding> {
     let (layer, value) = lowest(&seen.gradient_ratios)?;
     (value < threshold).then(|| Finding {
         symptom: Symptom::VanishingQueryGradients,
-        layer: layer + 1,
+        layer: Some(layer),
         value,
         text: format!(
-            "gradients of queries and keys {} at layer {}: keep tokens apart by residual scaling of 1/√L or \
+            "gradients of queries and keys {} at layer {layer}: keep tokens apart by residual scaling of 1/√L or \
              weaker branches{}; SGD suffers more than Adam",
             if value > 0.0 {
                 format!("are {value:.1e} of those of values")
             } else {
                 "are 0".to_owned()
             },
-            layer + 1,
             // Beyond that no temperature helps.
             if value > 1e-2 * threshold {
                 format!(
@@ -287,7 +287,7 @@ fn growth(seen: &Observed, norm: NormPlacement, threshold: f64) -> Option<Findin
     };
     Some(Finding {
         symptom: Symptom::UnstableNorm,
-        layer: depth,
+        layer: depth.checked_sub(1),
         value,
         text: format!("norms {verb} by a factor of {value:.1e} over {depth} layers: {remedy}"),
     })
@@ -297,13 +297,12 @@ fn saturation(seen: &Observed, threshold: f64) -> Option<Finding> {
     let (layer, value) = lowest(&seen.entropies)?;
     (value < threshold).then(|| Finding {
         symptom: Symptom::SaturatedAttention,
-        layer: layer + 1,
+        layer: Some(layer),
         value,
         text: format!(
-            "attention has {:.0} % of the entropy of uniform attention at layer {}: start queries and keys \
+            "attention has {:.0} % of the entropy of uniform attention at layer {layer}: start queries and keys \
              from smaller weights, or normalise the input",
-            100.0 * value.max(0.0),
-            layer + 1
+            100.0 * value.max(0.0)
         ),
     })
 }

@@ -7,7 +7,7 @@ pub enum ProbeError {
     NoAttention,
     /// Values that are not finite somewhere in the model.
     #[error(
-        "layer {layer} (from 0): {quantity} hold NaN or infinite values: \
+        "layer {layer}: {quantity} hold NaN or infinite values: \
          start from smaller weights or weaker residual branches, or take an earlier checkpoint"
     )]
     NotFinite {

@@ -22,7 +22,7 @@ pub enum NoClosedForm {
     },
     /// Logits too large for attention to be taken as uniform in the forward pass.
     #[error(
-        "no closed form because attention is not near uniform at layer {layer} (from 0): logits of variance {variance:.2} \
+        "no closed form because attention is not near uniform at layer {layer}: logits of variance {variance:.2} \
          change the stream by up to {neglected:.1e} of its squared norm, which the theory neglects"
     )]
     NotUniform {
