@@ -2,6 +2,8 @@
 
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/models.rs"]
+mod models;
 #[path = "cli/train.rs"]
 mod train;
 

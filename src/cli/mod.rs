@@ -13,6 +13,7 @@ pub mod output;
 pub mod probe;
 mod runs;
 pub mod score;
+mod text_model;
 pub mod theory;
 pub mod train;
 
@@ -25,9 +26,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use common::Common;
 
-/// Study self-attention through its bilinear form `W_qk = W_q W_kᵀ`.
 use crate::report::table::visible;
 
+/// Study self-attention through its bilinear form `W_qk = W_q W_kᵀ`.
 #[derive(Debug, Parser)]
 #[command(name = "wqk", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
@@ -122,7 +123,6 @@ fn fail(error: &anyhow::Error, subcommand: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// One line on standard error: `wqk: error: what (where): remedy`.
 /// The error with the usage of the subcommand that it is about, as clap gives it for its own.
 fn wrong_use(subcommand: &str, message: &str) -> clap::Error {
     let mut command = Cli::command();
@@ -135,6 +135,7 @@ fn wrong_use(subcommand: &str, message: &str) -> clap::Error {
     }
 }
 
+/// One line on standard error: `wqk: error: what (where): remedy`.
 pub fn print_error(error: &anyhow::Error) {
     eprintln!("wqk: error: {}", visible(&one_line(&with_causes(error))));
 }
@@ -166,7 +167,6 @@ mod tests {
     }
 
     #[test]
-    #[test]
     fn wrong_use_shows_the_usage_of_its_subcommand() {
         let error = wrong_use("score", "--diff compares two checkpoints").to_string();
         assert!(
@@ -181,6 +181,7 @@ mod tests {
         }
     }
 
+    #[test]
     fn a_cause_is_said_once() {
         let error = |text: &'static str| anyhow::anyhow!("no such file").context(text);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::plot::{Axis, Colour, Curves, Figure, Scale, Series};
-use super::table::{Align, Table};
+use super::table::{Align, Table, visible};
 use crate::signal::theory::{AttentionGradients, LayerPrediction, NoClosedForm, Prediction, StreamState};
 use crate::signal::{GradientSurvey, Interval, LayerSurvey, StreamSurvey, Survey, Verdict};
 
@@ -17,6 +17,8 @@ pub const SCHEMA: u32 = 2;
 pub struct ProbeReport {
     /// What was probed, in words.
     pub title: String,
+    /// What is to be known of the numbers, a line each.
+    pub notes: Vec<String>,
     /// All settings.
     pub settings: Value,
     /// Tokens of a sequence, and their width.
@@ -121,8 +123,6 @@ pub enum ProbePlot {
     Attention,
 }
 
-impl ProbeReport {
-    /// The number of layers that something is known of.
 impl Row {
     fn to_json(&self) -> Value {
         json!({
@@ -136,6 +136,8 @@ impl Row {
     }
 }
 
+impl ProbeReport {
+    /// The number of layers that something is known of.
     fn depth(&self) -> usize {
         let predicted = self.prediction.as_ref().map_or(0, |p| p.layers.len());
         self.survey.as_ref().map_or(predicted, |s| s.layers.len())
@@ -194,8 +196,8 @@ impl Row {
 
     /// As tables for a terminal, with the verdict at the end.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n\n", self.title);
-        text += "The stream, after each layer\n";
+        let mut text = format!("{}\n\n", visible(&self.title));
+        text += "The stream\n";
         text += &self.table(&[&COSINE, &SIZE, &RESIDUAL, &STABLE_RANK]).to_text();
         text += "\nAttention\n";
         text += &self.table(&[&ENTROPY, &DISTANCE]).to_text();
@@ -226,6 +228,9 @@ impl Row {
             self.rows().into_iter().filter_map(|row| row.reason).collect();
         for reason in reasons.iter().take(1) {
             text += &format!("Missing numbers (–): {reason}.\n");
+        }
+        for note in &self.notes {
+            text += &format!("note: {}\n", visible(note));
         }
         for line in self.verdict.lines() {
             text += &format!("\n{} {line}", if self.verdict.propagates { "✓" } else { "✗" });
@@ -290,12 +295,12 @@ impl Row {
     pub fn to_csv(&self) -> String {
         let mut table = Table::new(
             [
+                "place",
                 "layer",
                 "quantity",
                 "predicted",
                 "measured_mean",
                 "measured_low",
-                "place",
                 "measured_high",
             ]
             .map(|name| (name, Align::Right)),
@@ -321,6 +326,7 @@ impl Row {
             "schema": SCHEMA,
             "version": format!("wqk {}", env!("CARGO_PKG_VERSION")),
             "title": self.title,
+            "notes": self.notes,
             "settings": self.settings,
             "seeds": self.survey.as_ref().map_or(0, |survey| survey.seeds),
             "no_closed_form": match &self.prediction {

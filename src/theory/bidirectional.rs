@@ -142,12 +142,11 @@ pub fn with(setting: Setting, seed: u64) -> Outcome {
     }
 }
 
-/// On the layers of the trained encoder.
+/// On the layers of trained encoders.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut curves, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    for layer in &evidence.encoder.layers {
-        let (now, start) = layer.forms();
-        let change = now.plus(&start, -1.0);
+    for layer in evidence.encoder_layers() {
+        let (change, learned) = layer.learned();
         let (rows, columns) = (moments(&change.row_norms()).1, moments(&change.column_norms()).1);
         let (queries, keys) = layer.side_moments();
         parts.push(Part::new(
@@ -158,18 +157,21 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
                 0.1,
             )],
             vec![Check::new(
-                "Var‖row‖ / Var‖column‖ of what training added to W_qk",
+                format!("Var‖row‖ / Var‖column‖ of {learned}"),
                 rows / columns,
                 // One matrix, whose variances over a few dozen coordinates scatter by a third or so.
                 super::Rule::Between(0.5, 2.0),
             )],
         ));
         notes.push(format!(
-            "{}: directionality (excess) of what training added {:+.3}.",
+            "{}: directionality (excess) of {learned} {:+.3}.",
             layer.module,
             change.excess()
         ));
         curves.push((layer.module.clone(), change.row_norms(), change.column_norms()));
+    }
+    if parts.is_empty() {
+        parts.push(Part::without("encoder"));
     }
     Outcome {
         statement: STATEMENT,

@@ -156,7 +156,7 @@ pub fn with(setting: Setting, seed: u64) -> Outcome {
             "The proposition's third formula is headed 'column' but indexed as a row; it is the column that agrees."
                 .into(),
         ],
-        figure: figure(vec![("as key", side, 0), ("as query", norms, 1)]),
+        figure: figure(vec![("as key".into(), side, 0), ("as query".into(), norms, 1)]),
     }
 }
 
@@ -173,7 +173,7 @@ fn by_position(x: &Matrix, beta: &Matrix) -> (Vec<f64>, Vec<f64>) {
     (norms(&beta.transposed()), norms(beta))
 }
 
-fn figure(series: Vec<(&str, Vec<f64>, usize)>) -> crate::report::plot::Figure {
+fn figure(series: Vec<(String, Vec<f64>, usize)>) -> crate::report::plot::Figure {
     let series = series.into_iter().map(|(name, shares, colour)| {
         let at: Vec<f64> = (0..shares.len()).map(|p| p as f64).collect();
         Series::new(name, &at, &shares, Colour::Category(colour))
@@ -190,7 +190,7 @@ fn figure(series: Vec<(&str, Vec<f64>, usize)>) -> crate::report::plot::Figure {
 /// On the layers of trained models.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut cases, mut notes, mut curves) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, model) in evidence.models().into_iter().enumerate() {
+    for (index, model) in evidence.models.iter().enumerate() {
         // Any sequence does that has an error to show.
         let Some(sequence) = model.predicting().iter().position(|set| !set.is_empty()) else {
             continue;
@@ -224,12 +224,8 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
         }
         if let Some(layer) = model.layers.last() {
             let (key, query) = mean_by_position(model, layer);
-            let names = [
-                ["encoder, as key", "encoder, as query"],
-                ["decoder, as key", "decoder, as query"],
-            ][index];
-            curves.push((names[0], key, 2 * index));
-            curves.push((names[1], query, 2 * index + 1));
+            curves.push((format!("{}, as key", model.name), key, 2 * index));
+            curves.push((format!("{}, as query", model.name), query, 2 * index + 1));
         }
         notes.extend(masked_note(model, evidence));
         notes.extend(token_note(model, &symbol));

@@ -173,7 +173,7 @@ pub fn with(setting: Setting, seed: u64) -> Outcome {
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let mut rng = random::stream(0, ["theory", "convex hull", "text"]);
     let (mut parts, mut curves) = (Vec::new(), Vec::new());
-    for model in evidence.models() {
+    for model in &evidence.models {
         for layer in &model.layers {
             let n = model.batch.n;
             let sees = model.objective.attention_mask(n);

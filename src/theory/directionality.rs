@@ -234,14 +234,13 @@ pub fn with(cases: &[(&str, Setting)], seed: u64) -> Outcome {
     }
 }
 
-/// On the layers of the trained decoder.
+/// On the layers of trained decoders.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut curves) = (Vec::new(), Vec::new());
     let early = super::counting::earliness(&evidence.packed);
-    for layer in &evidence.decoder.layers {
-        let (now, start) = layer.forms();
-        let change = now.plus(&start, -1.0);
-        let mut g = Matrix::zeros(now.rows(), now.columns());
+    for layer in evidence.decoder_layers() {
+        let (change, learned) = layer.learned();
+        let mut g = Matrix::zeros(change.rows(), change.columns());
         (0..layer.heads.n_heads()).for_each(|head| g.add(&layer.gradient(head), 1.0));
         let (queries, keys) = layer.side_moments();
         // For variances of d coordinates from so many tokens the sampling alone gives √(2/tokens).
@@ -270,7 +269,7 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
             ],
             vec![
                 Check::at_most(
-                    "directionality (excess) of what training added to W_qk",
+                    format!("directionality (excess) of {learned}"),
                     change.excess(),
                     0.0,
                 ),
@@ -278,6 +277,9 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
             ],
         ));
         curves.push((layer.module.clone(), change.row_norms(), change.column_norms()));
+    }
+    if parts.is_empty() {
+        parts.push(Part::without("decoder"));
     }
     Outcome {
         statement: STATEMENT,

@@ -1,10 +1,10 @@
 //! The properties of the directionality score.
 
 use super::matrix::{Matrix, mean_and_error, moments};
-use super::{Check, Outcome, Part, TextEvidence};
+use super::{Check, Outcome, Part, TextEvidence, heads};
 use crate::bilinear::Directionality;
 use crate::random;
-use crate::report::plot::{Axis, Colour, Curves, Series};
+use crate::report::plot::{Axis, Curves};
 
 /// What the claim says.
 pub const STATEMENT: &str = "d lies in [−1, 1], is ±1 exactly where rows alone, or columns alone, have outliers, and tends to 0 for random \
@@ -200,42 +200,33 @@ pub fn with(setting: &Setting, seed: u64) -> Outcome {
             Axis::log("size n"),
             Axis::log("standard deviation of d (excess)"),
         )
-        .with_all(
-            spreads
-                .iter()
-                .enumerate()
-                .map(|(index, (kind, lines))| Series::new(kind, &at, lines, Colour::Category(index))),
-        )
+        .with_lines(&at, spreads)
         .figure(),
     }
 }
 
 /// On the forms of trained models and their heads.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
-    let mut parts = Vec::new();
-    let mut curves = Curves::new(
-        "Directionality of each head",
-        Axis::integer("head, layer by layer"),
-        Axis::linear("d (excess)"),
-    );
-    for (index, model) in evidence.models().into_iter().enumerate() {
-        let heads: Vec<Matrix> = model
+    let parts = evidence.models.iter().map(|model| {
+        let heads = model.layers.iter().flat_map(|layer| layer.head_forms());
+        let all: Vec<Matrix> = model
             .layers
             .iter()
-            .flat_map(|layer| layer.head_forms(true))
+            .map(|layer| layer.form())
+            .chain(heads)
             .collect();
-        let layers = model.layers.iter().map(|layer| layer.forms().0);
-        let scores: Vec<f64> = heads.iter().map(|m| score(m, Directionality::excess())).collect();
-        let at: Vec<f64> = (0..scores.len()).map(|h| h as f64).collect();
-        curves = curves.with(Series::new(&model.name, &at, &scores, Colour::Category(index)));
-        let all: Vec<Matrix> = layers.chain(heads).collect();
-        parts.push(properties(&format!("{}: layers and heads", model.name), &all));
-    }
+        properties(&format!("{}: layers and heads", model.name), &all)
+    });
     Outcome {
         statement: STATEMENT,
         data: evidence.source.clone(),
-        parts,
+        parts: parts.collect(),
         notes: Vec::new(),
-        figure: curves.figure(),
+        figure: heads::figure(
+            evidence,
+            "Directionality of each head",
+            "d (excess)",
+            Matrix::excess,
+        ),
     }
 }

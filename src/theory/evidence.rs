@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::matrix::Matrix;
 use crate::bilinear::{Heads, PairSymmetry};
-use crate::objective::{ObjectiveMode, Prepared};
+use crate::objective::{ObjectiveMode, Prepared, Visibility};
 
 /// A model's attention on a batch.
 #[derive(Debug, Clone)]
@@ -18,10 +18,12 @@ pub struct Evidence {
     /// Each layer, in order.
     pub layers: Vec<LayerEvidence>,
     /// For two tokens that are predicted in turn, the sum over both of the products of their conditionals, by the
-    /// first token: these sum to 1 where the product is a likelihood.
+    /// first token: these sum to 1 where the product is a likelihood. Empty where the pairs are too many.
     pub pair_sums: Vec<f64>,
+    /// The size of the vocabulary.
+    pub vocabulary: usize,
     /// Symmetry of the layers' actual updates, and their cosine with gradient descent, over training:
-    /// `(layer, update symmetry, cosine)`.
+    /// `(layer, update symmetry, cosine)`. Empty where the training was not watched.
     pub updates: Vec<(usize, f64, f64)>,
 }
 
@@ -48,8 +50,8 @@ pub struct LayerEvidence {
     pub w_q: Matrix,
     /// `W_k`, `[d_model, n_kv_heads * head_dim]`.
     pub w_k: Matrix,
-    /// `W_q` and `W_k` before training.
-    pub start: (Matrix, Matrix),
+    /// `W_q` and `W_k` before training, where they are known.
+    pub start: Option<(Matrix, Matrix)>,
     /// `∂L/∂W_q` by autodiff.
     pub grad_q: Matrix,
     /// `∂L/∂W_k` by autodiff.
@@ -78,34 +80,48 @@ impl LayerEvidence {
         )
     }
 
-    /// `W_qk` of the layer now, and before training.
-    pub fn forms(&self) -> (Matrix, Matrix) {
-        let r = self.head_dim();
-        let form = |w_q: &Matrix, w_k: &Matrix| {
-            let mut sum = Matrix::zeros(self.d_model(), self.d_model());
-            for head in 0..self.heads.n_heads() {
-                let key = w_k.block(self.heads.group_of(head) * r, r);
-                sum.add(&w_q.block(head * r, r).times(&key.transposed()), 1.0);
-            }
-            sum
-        };
-        (form(&self.w_q, &self.w_k), form(&self.start.0, &self.start.1))
+    /// `W_qk` of the layer.
+    pub fn form(&self) -> Matrix {
+        self.sum_of_heads(&self.w_q, &self.w_k)
     }
 
-    /// `W_qk` of each head, now or before training.
-    pub fn head_forms(&self, trained: bool) -> Vec<Matrix> {
+    /// What training added to `W_qk`, or, where its start is not known, `W_qk` itself; and which it is, in words.
+    pub fn learned(&self) -> (Matrix, &'static str) {
+        match &self.start {
+            Some((w_q, w_k)) => (
+                self.form().plus(&self.sum_of_heads(w_q, w_k), -1.0),
+                "what training added to W_qk",
+            ),
+            None => (self.form(), "W_qk, whose start is not known"),
+        }
+    }
+
+    fn sum_of_heads(&self, w_q: &Matrix, w_k: &Matrix) -> Matrix {
+        let mut sum = Matrix::zeros(self.d_model(), self.d_model());
+        for form in self.by_head(w_q, w_k) {
+            sum.add(&form, 1.0);
+        }
+        sum
+    }
+
+    /// `W_qk` of each head.
+    pub fn head_forms(&self) -> impl Iterator<Item = Matrix> {
+        self.by_head(&self.w_q, &self.w_k)
+    }
+
+    /// `W_qk` of each head before training; none where it is not known.
+    pub fn head_forms_at_start(&self) -> impl Iterator<Item = Matrix> {
+        self.start
+            .iter()
+            .flat_map(move |(w_q, w_k)| self.by_head(w_q, w_k))
+    }
+
+    fn by_head(&self, w_q: &Matrix, w_k: &Matrix) -> impl Iterator<Item = Matrix> {
         let r = self.head_dim();
-        let (w_q, w_k) = if trained {
-            (&self.w_q, &self.w_k)
-        } else {
-            (&self.start.0, &self.start.1)
-        };
-        (0..self.heads.n_heads())
-            .map(|head| {
-                let key = w_k.block(self.heads.group_of(head) * r, r);
-                w_q.block(head * r, r).times(&key.transposed())
-            })
-            .collect()
+        (0..self.heads.n_heads()).map(move |head| {
+            let key = w_k.block(self.heads.group_of(head) * r, r);
+            w_q.block(head * r, r).times(&key.transposed())
+        })
     }
 
     /// `G_h = Σ Xᵀ B_h X`, over the sequences.
@@ -195,6 +211,16 @@ impl LayerEvidence {
 }
 
 impl Evidence {
+    /// Whether every position sees every other.
+    pub fn is_encoder(&self) -> bool {
+        self.objective.attention_mask(self.batch.n) == Visibility::Full
+    }
+
+    /// Whether positions see themselves and earlier ones alone.
+    pub fn is_decoder(&self) -> bool {
+        self.objective.attention_mask(self.batch.n) == Visibility::Causal
+    }
+
     /// The positions of each sequence that predict something.
     pub fn predicting(&self) -> Vec<BTreeSet<usize>> {
         let mut sets = vec![BTreeSet::new(); self.batch.batch];

@@ -235,7 +235,7 @@ pub fn with(setting: &Setting, seed: u64) -> Outcome {
 /// On the layers of trained models, a draw for each position of each sequence.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let mut grown = Vec::new();
-    for model in evidence.models() {
+    for model in &evidence.models {
         for layer in &model.layers {
             grown.push((
                 layer.module.clone(),

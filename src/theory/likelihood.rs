@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 
+use super::observe::LARGEST_VOCABULARY;
 use super::{Check, Outcome, Part, TextEvidence};
 use crate::objective::{ConditioningGraph, ObjectiveMode};
 use crate::random;
@@ -145,12 +146,7 @@ pub fn with(setting: Setting, seed: u64) -> Outcome {
             Axis::integer("tokens"),
             Axis::linear("sum"),
         )
-        .with_all(
-            lines
-                .iter()
-                .enumerate()
-                .map(|(index, (name, sums))| Series::new(*name, &at, sums, Colour::Category(index))),
-        )
+        .with_lines(&at, lines)
         .figure(),
     }
 }
@@ -163,7 +159,18 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
         Axis::log("sum over the second token"),
     );
     let mut parts = Vec::new();
-    for (index, model) in evidence.models().into_iter().enumerate() {
+    for (index, model) in evidence.models.iter().enumerate() {
+        if model.pair_sums.is_empty() {
+            let size = model.vocabulary as f64;
+            let few = Check::at_most(
+                "tokens, whose pairs are all summed",
+                size,
+                LARGEST_VOCABULARY as f64,
+            );
+            let name = format!("{}: two tokens, which are too many to try", model.name);
+            parts.push(Part::new(name, vec![few], Vec::new()));
+            continue;
+        }
         let total: f64 = model.pair_sums.iter().sum();
         parts.push(judged(
             &format!(

@@ -1,8 +1,8 @@
 //! The claims of the structure paper as experiments, each with a verdict.
 //!
 //! A claim states its assumptions, tests them on the data it is given, and only then looks at its conclusion:
-//! see [`Verdict`]. The data are either synthetic, made to meet the assumptions, or come from a model that was
-//! trained on real text: see [`TextEvidence`].
+//! see [`Verdict`]. The data are either synthetic, made to meet the assumptions, or come from models on real text, which
+//! are trained for it or were before: see [`TextEvidence`].
 //!
 //! | claim | in the paper | what comes out |
 //! | --- | --- | --- |
@@ -24,7 +24,9 @@
 
 mod claim;
 mod evidence;
+mod heads;
 mod matrix;
+mod observe;
 mod outcome;
 mod text;
 
@@ -45,7 +47,7 @@ pub use claim::Claim;
 pub use evidence::{Evidence, LayerEvidence};
 pub use matrix::Matrix;
 pub use outcome::{Check, Outcome, Part, Rule, Verdict};
-pub use text::{TextEvidence, TextSettings, TheoryError};
+pub use text::{TextEvidence, TextSettings, TheoryError, TrainedText};
 
 #[cfg(test)]
 mod tests;

@@ -134,6 +134,14 @@ impl Part {
     }
 }
 
+impl Part {
+    /// The case of a claim about a kind of model of which there is none.
+    pub(super) fn without(kind: &str) -> Self {
+        let models = Check::at_least(format!("number of models that are {kind}s"), 0.0, 1.0);
+        Self::new(format!("no {kind}"), vec![models], Vec::new())
+    }
+}
+
 /// What came of an experiment: cases, words, and a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {

@@ -195,7 +195,7 @@ fn factor_part(name: &str, w_q: &Matrix, w_k: &Matrix, g: &Matrix) -> Part {
 /// On the layers of trained models.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut notes, mut curves) = (Vec::new(), Vec::new(), Vec::new());
-    for model in evidence.models() {
+    for model in &evidence.models {
         for layer in &model.layers {
             let (mut query, mut key) = (layer.grad_q.clone(), layer.grad_k.clone());
             let r = layer.head_dim();

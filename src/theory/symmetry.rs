@@ -210,13 +210,7 @@ fn noise_figure(seed: u64) -> Figure {
         Axis::linear("asymmetric part of the errors, of the symmetric one"),
         Axis::linear("symmetry"),
     )
-    .with_all(
-        names
-            .iter()
-            .zip(lines)
-            .enumerate()
-            .map(|(index, (name, line))| Series::new(*name, &noises, &line, Colour::Category(index))),
-    )
+    .with_lines(&noises, names.into_iter().zip(lines))
     .figure()
 }
 
@@ -224,16 +218,15 @@ fn noise_figure(seed: u64) -> Figure {
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut notes) = (Vec::new(), Vec::new());
     let mut lines: Vec<(String, Vec<f64>)> = Vec::new();
-    for model in evidence.models() {
+    for model in &evidence.models {
         let mut columns = [Vec::new(), Vec::new(), Vec::new()];
         for layer in &model.layers {
             let pairs = layer.pairs();
             let mut g = Matrix::zeros(layer.d_model(), layer.d_model());
             (0..layer.heads.n_heads()).for_each(|head| g.add(&layer.gradient(head), 1.0));
-            let (now, start) = layer.forms();
-            let change = now.plus(&start, -1.0);
+            let (change, learned) = layer.learned();
             // A decoder's errors cannot be symmetric, and the theorem is not about them.
-            if model.name == "encoder" {
+            if model.is_encoder() {
                 parts.push(Part::new(
                     format!("{}: G", layer.module),
                     assumptions(&pairs),
@@ -249,8 +242,7 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
                 ));
             }
             notes.push(format!(
-                "{}: pairs that carry an error both ways {}, symmetry of β {:+.3}, of G {:+.3}, of what training added \
-                 to W_qk {:+.3}.",
+                "{}: pairs that carry an error both ways {}, symmetry of β {:+.3}, of G {:+.3}, of {learned} {:+.3}.",
                 layer.module,
                 pairs.mutual.map_or("none".into(), |share| format!("{:.1} %", 100.0 * share)),
                 pairs.symmetry.unwrap_or(f64::NAN),
@@ -265,10 +257,15 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
                 column.push(value);
             }
         }
-        for (what, column) in ["β", "G", "W_qk − W_qk(0)"].iter().zip(columns) {
+        let known = model.layers.iter().all(|layer| layer.start.is_some());
+        let change = if known { "W_qk − W_qk(0)" } else { "W_qk" };
+        for (what, column) in ["β", "G", change].iter().zip(columns) {
             lines.push((format!("{}, {what}", model.name), column));
         }
         notes.extend(share_note(model));
+    }
+    if parts.is_empty() {
+        parts.push(Part::without("encoder"));
     }
     let series = lines.into_iter().enumerate().map(|(index, (name, values))| {
         let at: Vec<f64> = (0..values.len()).map(|l| l as f64).collect();
@@ -304,7 +301,7 @@ fn share_note(model: &Evidence) -> Option<String> {
                 all + pairs,
             )
         });
-    (model.name == "encoder").then(|| {
+    model.is_encoder().then(|| {
         format!(
             "encoder, last layer: {:.4} of the pairs that carry an error do so both ways; by the masked positions of this \
              batch (m − 1)/(N − 1) comes to {:.4}.",

@@ -1,7 +1,7 @@
 //! The properties of the symmetry score.
 
 use super::matrix::{Matrix, mean_and_error, moments};
-use super::{Check, Outcome, Part, Rule, TextEvidence};
+use super::{Check, Outcome, Part, Rule, TextEvidence, heads};
 use crate::random;
 use crate::report::plot::{Axis, Colour, Curves, Figure, Series};
 
@@ -221,10 +221,10 @@ fn limit_figure(sizes: &[usize], means: &[f64]) -> Figure {
 /// On the forms of trained models, and on those that they started from.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut started) = (Vec::new(), Vec::new());
-    for model in evidence.models() {
-        let layers: Vec<Matrix> = model.layers.iter().map(|layer| layer.forms().0).collect();
+    for model in &evidence.models {
+        let layers: Vec<Matrix> = model.layers.iter().map(|layer| layer.form()).collect();
         parts.extend(properties(&format!("{} layers", model.name), &layers));
-        started.extend(model.layers.iter().flat_map(|layer| layer.head_forms(false)));
+        started.extend(model.layers.iter().flat_map(|layer| layer.head_forms_at_start()));
     }
     // Both models start from the same weights where they have the same shape.
     let half = started.len() / 2;
@@ -234,40 +234,18 @@ pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let scores: Vec<f64> = started.iter().map(Matrix::symmetry).collect();
     let entries: Vec<f64> = started.iter().flat_map(|m| m.values().iter().copied()).collect();
     let n = started.first().map_or(0, Matrix::rows);
-    parts.push(limit(
-        "heads at the start: limit 8/n, as printed".into(),
-        mean_check(&entries),
-        &scores,
-        n,
-        8.0,
-    ));
-    parts.push(limit(
-        "heads at the start: limit 1/n".into(),
-        mean_check(&entries),
-        &scores,
-        n,
-        1.0,
-    ));
-    let mut curves = Curves::new(
-        "Symmetry of each head",
-        Axis::integer("head, layer by layer"),
-        Axis::linear("s"),
-    );
-    for (index, model) in evidence.models().into_iter().enumerate() {
-        let scores: Vec<f64> = model
-            .layers
-            .iter()
-            .flat_map(|layer| layer.head_forms(true))
-            .map(|m| m.symmetry())
-            .collect();
-        let at: Vec<f64> = (0..scores.len()).map(|h| h as f64).collect();
-        curves = curves.with(Series::new(&model.name, &at, &scores, Colour::Category(index)));
+    // The limit is one of random matrices: trained ones do not tell.
+    if !started.is_empty() {
+        for (words, constant) in [("8/n, as printed", 8.0), ("1/n", 1.0)] {
+            let name = format!("heads at the start: limit {words}");
+            parts.push(limit(name, mean_check(&entries), &scores, n, constant));
+        }
     }
     Outcome {
         statement: STATEMENT,
         data: evidence.source.clone(),
         parts,
         notes: Vec::new(),
-        figure: curves.figure(),
+        figure: heads::figure(evidence, "Symmetry of each head", "s", Matrix::symmetry),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::matrix::moments;
 use super::{Check, Outcome, Part, TextEvidence};
-use crate::report::plot::{Axis, Colour, Curves, Figure, Series};
+use crate::report::plot::{Axis, Curves, Figure};
 
 /// What the claim says.
 pub const STATEMENT: &str = "Of two distributions with the same mean μ, the one of the greater variance has the heavier upper tail: \
@@ -151,9 +151,9 @@ pub fn synthetic(_seed: u64) -> Outcome {
 /// On the squared norms of rows and columns of trained models, which always have the same mean.
 pub fn on_text(evidence: &TextEvidence) -> Outcome {
     let (mut parts, mut laws) = (Vec::new(), Vec::new());
-    for model in evidence.models() {
+    for model in &evidence.models {
         for layer in &model.layers {
-            let form = layer.forms().0;
+            let form = layer.form();
             let squares = |norms: Vec<f64>| -> Vec<f64> { norms.iter().map(|n| n * n).collect() };
             let (rows, columns) = (squares(form.row_norms()), squares(form.column_norms()));
             let (a, b, which) = if moments(&rows).1 > moments(&columns).1 {
@@ -189,9 +189,12 @@ fn figure(laws: Vec<(String, Law)>, low: f64, high: f64) -> Figure {
         Axis::linear("z"),
         Axis::linear("Pr[X > z]").with_range(0.0, 1.0),
     )
-    .with_all(laws.iter().enumerate().map(|(index, (name, law))| {
-        let tail: Vec<f64> = at.iter().map(|&z| law.tail(z)).collect();
-        Series::new(name, &at, &tail, Colour::Category(index))
-    }))
+    .with_lines(
+        &at,
+        laws.iter().map(|(name, law)| {
+            let tail: Vec<f64> = at.iter().map(|&z| law.tail(z)).collect();
+            (name, tail)
+        }),
+    )
     .figure()
 }

@@ -299,7 +299,7 @@ fn every_claim_on_trained_models() {
         &|_, _| {},
     )
     .unwrap();
-    assert_eq!(evidence.encoder.layers[0].heads, Heads::multi(2));
+    assert_eq!(evidence.models[0].layers[0].heads, Heads::multi(2));
     for claim in Claim::ALL {
         let outcome = claim.on_text(&evidence);
         assert!(!outcome.parts.is_empty(), "{}", claim.name);

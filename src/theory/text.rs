@@ -1,19 +1,16 @@
-//! An encoder and a decoder, trained briefly on real text, and what they show of their attention.
+//! Models that were trained on real text, briefly or before, and what they show of their attention.
 
-use burn::module::AutodiffModule;
-use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::Device;
+use burn::tensor::backend::AutodiffBackend;
 
-use super::Matrix;
 use super::evidence::{Evidence, LayerEvidence};
-use crate::attention::AttentionMask;
-use crate::bilinear::{Heads, Summary};
+use super::observe::Observed;
+use crate::bilinear::Summary;
 use crate::data::{DataError, Document, Packed, Tokenizer};
 use crate::model::{TextTransformer, TextTransformerConfig};
-use crate::objective::{ObjectiveError, ObjectiveMode, Visibility};
+use crate::objective::{ObjectiveError, ObjectiveMode};
 use crate::train::{
-    CaptureError, Event, Observer, Task, TextData, TextTask, TrainConfig, TrainError, UpdateWatch, capture,
-    fit,
+    CaptureError, Event, Observer, Task, TextData, TextTask, TrainConfig, TrainError, UpdateWatch, fit,
 };
 
 /// How the models are made and trained.
@@ -79,13 +76,22 @@ pub enum TheoryError {
     Objective(#[from] ObjectiveError),
 }
 
-/// Both models on the same text, and the text.
+/// A model that was trained before.
+#[derive(Debug, Clone)]
+pub struct TrainedText<B: AutodiffBackend> {
+    /// The model as it is now.
+    pub model: TextTransformer<B>,
+    /// As its training began, where that is known.
+    pub start: Option<TextTransformer<B>>,
+    /// What it was trained for.
+    pub objective: ObjectiveMode,
+}
+
+/// Models on the same text, and the text.
 #[derive(Debug, Clone)]
 pub struct TextEvidence {
-    /// Trained to fill in masked tokens.
-    pub encoder: Evidence,
-    /// Trained to predict the next token.
-    pub decoder: Evidence,
+    /// What each model shows.
+    pub models: Vec<Evidence>,
     /// The text in sequences of equal length, cut without regard to documents, as the models are fed it.
     pub packed: Vec<Vec<u32>>,
     /// The first tokens of each document that is long enough.
@@ -124,22 +130,82 @@ impl TextEvidence {
             vocabulary: tokenizer.vocabulary(),
         };
         let run = |name: &str, objective| train_one::<B>(name, objective, data, settings, device, progress);
-        let (encoder, decoder) = (
+        let models = vec![
             run("encoder", ObjectiveMode::masked(0.15)?)?,
             run("decoder", ObjectiveMode::autoregressive())?,
+        ];
+        let source = format!(
+            "{source}, {} layers {} wide, {} updates, seed {}",
+            settings.layers, settings.width, settings.steps, settings.seed
         );
+        Self::of(models, &train, documents, &tokenizer, source)
+    }
+
+    /// Runs a batch of a text through a model that was trained before.
+    ///
+    /// Of the settings, `sequence`, `batch` and `seed` count: the batch is drawn from the text by the seed. Costs a
+    /// training step; the claims then compute with matrices of the model's width on one core.
+    ///
+    /// # Errors
+    /// [`TheoryError`], where the text is too short, or the tokenizer or the length do not fit the model.
+    pub fn of_trained<B: AutodiffBackend>(
+        trained: &TrainedText<B>,
+        documents: &[Document],
+        tokenizer: &Tokenizer,
+        source: &str,
+        settings: &TextSettings,
+        device: &Device<B>,
+    ) -> Result<Self, TheoryError> {
+        let texts = documents.iter().map(|document| Ok(document.clone()));
+        let packed = Packed::new(texts, tokenizer, settings.sequence)?;
+        let data = TextData {
+            train: &packed,
+            held_out: &packed,
+            vocabulary: tokenizer.vocabulary(),
+        };
+        let config = TrainConfig {
+            batch_size: settings.batch,
+            accumulation: 1,
+            seed: settings.seed,
+            ..TrainConfig::default()
+        };
+        let task = TextTask::<B>::new(trained.objective, data, &config)?;
+        // What a batch shows must not depend on what dropout leaves out.
+        let model = trained.model.clone().without_dropout();
+        task.check(&model)?;
+        let observed = Observed {
+            model: &model,
+            start: trained.start.as_ref(),
+            objective: trained.objective,
+            vocabulary: data.vocabulary,
+        };
+        let models = vec![observed.on(&task, 0, device)?];
+        let source = format!(
+            "{source}, {} sequences of {} tokens, seed {}",
+            settings.batch, settings.sequence, settings.seed
+        );
+        Self::of(models, &packed, documents, tokenizer, source)
+    }
+
+    fn of(
+        models: Vec<Evidence>,
+        packed: &Packed,
+        documents: &[Document],
+        tokenizer: &Tokenizer,
+        source: String,
+    ) -> Result<Self, TheoryError> {
+        let n = packed.n();
         let mut openings = Vec::new();
         for document in documents {
             let tokens = tokenizer.encode(&document.with_title())?;
             openings.extend(tokens.get(..n).map(<[u32]>::to_vec));
         }
-        let symbols = (0..data.vocabulary.size as u32)
+        let symbols = (0..tokenizer.vocabulary().size as u32)
             .map(|id| tokenizer.decode(&[id]))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            encoder,
-            decoder,
-            packed: train
+            models,
+            packed: packed
                 .tokens()
                 .chunks_exact(n)
                 .take(COUNTED)
@@ -147,16 +213,20 @@ impl TextEvidence {
                 .collect(),
             openings,
             symbols,
-            source: format!(
-                "{source}, {} layers {} wide, {} updates, seed {}",
-                settings.layers, settings.width, settings.steps, settings.seed
-            ),
+            source,
         })
     }
 
-    /// Both models.
-    pub fn models(&self) -> [&Evidence; 2] {
-        [&self.encoder, &self.decoder]
+    /// The layers of the encoders.
+    pub fn encoder_layers(&self) -> impl Iterator<Item = &LayerEvidence> {
+        let encoders = self.models.iter().filter(|model| model.is_encoder());
+        encoders.flat_map(|model| &model.layers)
+    }
+
+    /// The layers of the decoders.
+    pub fn decoder_layers(&self) -> impl Iterator<Item = &LayerEvidence> {
+        let decoders = self.models.iter().filter(|model| model.is_decoder());
+        decoders.flat_map(|model| &model.layers)
     }
 }
 
@@ -208,49 +278,17 @@ fn train_one<B: AutodiffBackend>(
     let mut follow = Follow { name, progress };
     let start = model.clone();
     let model = fit::<B, _>(model, &task, &config, &mut [&mut watch, &mut follow])?;
-    // The batch that would have come next: the models have not been trained on it, or not of late.
-    let batch = task.batches(settings.steps)?.remove(0);
-    let captured = capture::<B, _>(&task, &model, batch.clone(), (settings.steps, 0), 1.0)?;
-    let layers = captured
-        .layers
-        .iter()
-        .zip(model.blocks.iter().zip(&start.blocks))
-        .map(|(layer, (block, before))| {
-            let (query, key) = (&block.attention.query.weight, &block.attention.key.weight);
-            let no_gradient = || CaptureError::NoGradient {
-                layer: layer.module.clone(),
-            };
-            Ok(LayerEvidence {
-                module: format!("{name} {}", layer.module),
-                heads: Heads::grouped(
-                    layer.form.heads_layout().n_heads(),
-                    layer.form.heads_layout().n_kv_heads(),
-                ),
-                x: sequences(layer.gradients.x()),
-                beta: by_head(layer.gradients.beta()),
-                scores: by_head(layer.scores.clone()),
-                weights: by_head(layer.weights.clone()),
-                queries: by_head(layer.queries.clone()),
-                keys: by_head(layer.keys.clone()),
-                w_q: matrix(layer.form.w_q()),
-                w_k: matrix(layer.form.w_k()),
-                start: (
-                    matrix(before.attention.query.weight.val().inner()),
-                    matrix(before.attention.key.weight.val().inner()),
-                ),
-                grad_q: matrix(query.grad(&captured.gradients).ok_or_else(no_gradient)?),
-                grad_k: matrix(key.grad(&captured.gradients).ok_or_else(no_gradient)?),
-                deviation: layer.deviation(),
-            })
-        })
-        .collect::<Result<Vec<_>, CaptureError>>()?;
-    Ok(Evidence {
-        name: name.to_owned(),
+    let observed = Observed {
+        model: &model,
+        start: Some(&start),
         objective,
-        pair_sums: pair_sums(&model.valid(), objective, &batch.inputs[..batch.n], data, device),
-        updates: updates(&watch, layers.len()),
-        batch,
-        layers,
+        vocabulary: data.vocabulary,
+    };
+    // The batch that would have come next: the models have not been trained on it, or not of late.
+    let evidence = observed.on(&task, settings.steps, device)?;
+    Ok(Evidence {
+        updates: updates(&watch, evidence.layers.len()),
+        ..evidence
     })
 }
 
@@ -265,88 +303,6 @@ fn updates<B: AutodiffBackend>(
             let symmetry = Summary::of(rows().filter_map(|row| row.update_symmetry))?;
             let cosine = Summary::of(rows().filter_map(|row| row.first_order_cosine))?;
             Some((layer, symmetry.median, cosine.median))
-        })
-        .collect()
-}
-
-/// `Σ_b p(x_i = a | …) p(x_j = b | …)` for each `a`, with the conditionals of the model for two neighbouring tokens in
-/// the middle of a sequence. A decoder gives `p(a | before) p(b | before, a)`; an encoder
-/// `p(a | b, rest) p(b | a, rest)`, the token in question masked.
-fn pair_sums<B: Backend>(
-    model: &TextTransformer<B>,
-    objective: ObjectiveMode,
-    tokens: &[u32],
-    data: TextData<'_>,
-    device: &Device<B>,
-) -> Vec<f64> {
-    let (n, size) = (tokens.len(), data.vocabulary.size);
-    let at = n / 2;
-    let causal = objective.attention_mask(n) != Visibility::Full;
-    let mask = causal.then(|| AttentionMask::<B>::causal(n, device));
-    // The log-probabilities of all tokens at one position, for each content of another.
-    let table = |read: usize, hidden: Option<usize>, varied: usize| -> Matrix {
-        let inputs: Vec<i32> = (0..size)
-            .flat_map(|content| {
-                let mut sequence: Vec<i32> = tokens.iter().map(|&t| t as i32).collect();
-                sequence[varied] = content as i32;
-                if let (Some(hidden), Some(mask)) = (hidden, data.vocabulary.mask) {
-                    sequence[hidden] = mask as i32;
-                }
-                sequence
-            })
-            .collect();
-        let inputs = Tensor::<B, 2, Int>::from_data(TensorData::new(inputs, [size, n]), device);
-        let hidden = model.forward(inputs, mask.as_ref(), None);
-        let width = hidden.dims()[2];
-        let row = hidden
-            .slice([0..size, read..read + 1, 0..width])
-            .reshape([size, width]);
-        matrix(burn::tensor::activation::softmax(model.logits(row), 1))
-    };
-    if causal {
-        // Predictions stand one position before what they predict. The first does not see what is varied.
-        let first = table(at - 1, None, n - 1);
-        let second = table(at, None, at);
-        (0..size)
-            .map(|a| first.at(0, a) * second.row(a).iter().sum::<f64>())
-            .collect()
-    } else {
-        // first[b][a] = p(a | b), second[a][b] = p(b | a).
-        let first = table(at, Some(at), at + 1);
-        let second = table(at + 1, Some(at + 1), at);
-        (0..size)
-            .map(|a| (0..size).map(|b| first.at(b, a) * second.at(a, b)).sum())
-            .collect()
-    }
-}
-
-fn matrix<B: Backend>(x: Tensor<B, 2>) -> Matrix {
-    let [rows, columns] = x.dims();
-    let values: Vec<f64> = x.into_data().iter::<f64>().collect();
-    Matrix::from_values(rows, columns, &values)
-}
-
-fn sequences<B: Backend>(x: Tensor<B, 3>) -> Vec<Matrix> {
-    let [_, n, d] = x.dims();
-    let values: Vec<f64> = x.into_data().iter::<f64>().collect();
-    values
-        .chunks_exact(n * d)
-        .map(|values| Matrix::from_values(n, d, values))
-        .collect()
-}
-
-/// `[batch, heads, n, m]` by head and sequence.
-fn by_head<B: Backend>(x: Tensor<B, 4>) -> Vec<Vec<Matrix>> {
-    let [batch, heads, n, m] = x.dims();
-    let values: Vec<f64> = x.into_data().iter::<f64>().collect();
-    (0..heads)
-        .map(|head| {
-            (0..batch)
-                .map(|sequence| {
-                    let from = (sequence * heads + head) * n * m;
-                    Matrix::from_values(n, m, &values[from..from + n * m])
-                })
-                .collect()
         })
         .collect()
 }

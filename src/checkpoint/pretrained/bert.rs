@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::config::HubConfig;
 use super::names::{Pairs, check};
-use super::{Parameters, PretrainedError};
+use super::{Parameters, PretrainedError, TextWeights};
 use crate::checkpoint::format::Store;
 use crate::model::{
     Activation, FeedForwardKind, InverseTemperature, NormPlacement, Strength, TextTransformerConfig,
@@ -22,16 +22,8 @@ const UNUSED: [&str; 4] = [
 /// Segments of a model that is written: BERT's two, both 0, as our model has none.
 const SEGMENTS: usize = 2;
 
-/// A BERT in our terms.
-pub(super) struct Read {
-    pub config: TextTransformerConfig,
-    pub causal: bool,
-    pub parameters: Parameters,
-    pub notes: Vec<String>,
-}
-
 /// Reads configuration and parameters.
-pub(super) fn read(store: &Store) -> Result<Read, PretrainedError> {
+pub(super) fn read(store: &Store) -> Result<TextWeights, PretrainedError> {
     let hub = HubConfig::of(
         store,
         "bert",
@@ -94,7 +86,7 @@ pub(super) fn read(store: &Store) -> Result<Read, PretrainedError> {
     if !unused.is_empty() {
         notes.push(format!("not used: {}", unused.join(", ")));
     }
-    Ok(Read {
+    Ok(TextWeights {
         causal: hub.flag("is_decoder", false)?,
         config,
         parameters,

@@ -47,6 +47,29 @@ pub struct PretrainedText<B: Backend> {
     pub notes: Vec<String>,
 }
 
+/// A text transformer that was read from a folder, before a backend is chosen for it.
+#[derive(Debug, Clone)]
+pub struct TextWeights {
+    /// What it is made of.
+    pub config: TextTransformerConfig,
+    /// Whether `config.json` says that it is a decoder: its attention then wants a causal mask.
+    pub causal: bool,
+    /// What a user of it should know, such as tensors that our model has no use for.
+    pub notes: Vec<String>,
+    parameters: Parameters,
+}
+
+impl TextWeights {
+    /// The model on a device.
+    ///
+    /// # Errors
+    /// As [`load_text`].
+    pub fn model<B: Backend>(&self, device: &Device<B>) -> Result<TextTransformer<B>, PretrainedError> {
+        // The seed does not matter: every weight is replaced.
+        self.parameters.clone().into_module(self.config.init(0, device)?)
+    }
+}
+
 /// A vision transformer that was read from a folder.
 #[derive(Debug, Clone)]
 pub struct PretrainedViT<B: Backend> {
@@ -72,16 +95,21 @@ pub fn load_text<B: Backend>(
     folder: impl AsRef<Path>,
     device: &Device<B>,
 ) -> Result<PretrainedText<B>, PretrainedError> {
-    let store = Store::open(folder.as_ref())?;
-    let read = bert::read(&store)?;
-    // The seed does not matter: every weight is replaced.
-    let model = read.config.init(0, device)?;
+    let read = read_text(folder)?;
     Ok(PretrainedText {
-        model: read.parameters.into_module(model)?,
+        model: read.model(device)?,
         config: read.config,
         causal: read.causal,
         notes: read.notes,
     })
+}
+
+/// Reads a BERT as [`load_text`] does, to be put on a device later.
+///
+/// # Errors
+/// As [`load_text`].
+pub fn read_text(folder: impl AsRef<Path>) -> Result<TextWeights, PretrainedError> {
+    bert::read(&Store::open(folder.as_ref())?)
 }
 
 /// Reads a vision transformer with its classifier.

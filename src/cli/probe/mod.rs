@@ -3,6 +3,7 @@
 mod figures;
 mod model;
 mod subject;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ use crate::signal::{Thresholds, Verdict};
 use figures::FigureName;
 use model::ModelFlags;
 use subject::{Subject, Which};
+use text::Text;
 
 /// Tokens of a sequence where nothing says so.
 const LENGTH: usize = 128;
@@ -40,6 +42,7 @@ Examples:
   wqk probe                                        # BERT-mini, as it starts
   wqk probe recipes/base-wikipedia.toml --small
   wqk probe runs/encoder-seed0                     # the latest checkpoint of a run
+  wqk probe bert-base-uncased --text wiki.txt      # a BERT on real text
   wqk probe --model bert --layers 48 --norm post --residual '1/sqrt(L)'
   wqk probe --model bare --layers 24 --format json -o probe.json --plot cosine.svg
   wqk probe --figure gradients -o figures          # a figure of the propagation paper";
@@ -48,8 +51,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ProbeArgs {
-    /// Recipe of the model (flags below change what it says), or the folder of a run, whose latest checkpoint is probed
-    #[arg(value_name = "RECIPE|RUN")]
+    /// Recipe of a model of text (flags below change what it says), or a trained one: the folder of a run, whose latest
+    /// checkpoint is probed, or of a BERT as transformers writes it
+    #[arg(value_name = "RECIPE|FOLDER")]
     path: Option<PathBuf>,
 
     /// Arm of the recipe [default: the first]
@@ -63,6 +67,14 @@ pub struct ProbeArgs {
     /// Checkpoint of the run, by its step [default: the latest]
     #[arg(long, value_name = "N", requires = "path")]
     step: Option<usize>,
+
+    /// Probe on the sequences of this text instead of random tokens: plain, JSONL, CSV, Parquet or a MediaWiki dump
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["predict_only", "figure"])]
+    text: Option<PathBuf>,
+
+    /// Tokenizer of that text: a tokenizer.json or vocab.txt [default: the run's, folder's or recipe's, else the bundled one]
+    #[arg(long, value_name = "FILE", requires = "text")]
+    tokenizer: Option<PathBuf>,
 
     #[command(flatten)]
     model: ModelFlags,
@@ -178,9 +190,20 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         let folder = args.output.as_deref().unwrap_or(Path::new("."));
         return figures::run(figure, args.steps as usize, folder, common);
     }
+    if let (Some(output), None) = (&args.output, args.format) {
+        check_extension(output, &["txt", "json", "csv"])?;
+    }
     if !args.max_cosine.is_finite() {
         return Err(Usage("--max-cosine must be a finite number".to_owned()).into());
     }
+    let target = args.output.as_deref().unwrap_or(Path::new("-"));
+    check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
+    let mut output = Output::open(target)?;
+    let plots = args
+        .plot
+        .iter()
+        .map(|plot| Ok((plot, Output::open(&plot.path)?)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let which = Which {
         arm: args.arm.as_deref(),
         small: args.small,
@@ -190,33 +213,18 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let subject = args
         .path
         .as_deref()
-    if let (Some(output), None) = (&args.output, args.format) {
-        check_extension(output, &["txt", "json", "csv"])?;
-    }
         .map(|path| Subject::open(path, &which))
         .transpose()?;
     let length = args.length.or_else(|| subject.as_ref()?.length).unwrap_or(LENGTH);
-    let target = args.output.as_deref().unwrap_or(Path::new("-"));
-    check_apart(std::iter::once(target).chain(args.plot.iter().map(|plot| plot.path.as_path())))?;
-    let mut output = Output::open(target)?;
-    let plots = args
-        .plot
-        .iter()
-        .map(|plot| Ok((plot, Output::open(&plot.path)?)))
-        .collect::<anyhow::Result<Vec<_>>>()?;
     let causal = args.causal || subject.as_ref().is_some_and(|subject| subject.causal);
-    let (described, checkpoint) = match subject {
-        Some(subject) => (Some((subject.name, subject.config)), subject.checkpoint),
-        None => (None, None),
-    };
-    if checkpoint.is_some() && args.model.is_given() {
-        return Err(
-            Usage("the weights of a run fix its model: leave out the flags of the model".into()).into(),
-        );
+    let described = subject.as_ref().map(|s| (s.name.clone(), s.config.clone()));
+    let trained = subject.as_ref().and_then(|subject| subject.trained.as_ref());
+    if trained.is_some() && args.model.is_given() {
+        return Err(Usage("the weights fix the model: leave out the flags that describe one".into()).into());
     }
     let (name, config) = args.model.config(described)?;
     let stack = Stack::of_text(&config, length).map(|stack| stack.with_causal(causal));
-    let prediction = match (&stack, &checkpoint) {
+    let prediction = match (&stack, trained) {
         (Ok(_), Some(_)) => Err(NoClosedForm::Trained.into()),
         (Ok(stack), None) => stack.predict(),
         (Err(error), _) => Err(error.clone()),
@@ -227,9 +235,15 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         // A model that cannot be built, or a length that it cannot take.
         return Err(error.clone().into());
     }
+    let text = args
+        .text
+        .as_deref()
+        .map(|path| Text::read(path, args, subject.as_ref(), length))
+        .transpose()?;
     let probe = TextProbe {
         batch: args.batch,
         causal,
+        text: text.as_ref().map_or(Vec::new(), |text| text.tokens.clone()),
         ..TextProbe::new(length)
     };
     let kind = common.backend()?;
@@ -238,10 +252,8 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         None
     } else {
         Some(with_backend!(kind, common.device, |B, device| {
-            match &checkpoint {
-                Some(checkpoint) => {
-                    subject::trained::<Autodiff<B>>(checkpoint, &config, &probe, seeds, &device)
-                }
+            match trained {
+                Some(trained) => subject::measure::<Autodiff<B>>(trained, &probe, seeds, &device),
                 None => probe
                     .survey::<Autodiff<B>>(&config, seeds, &device)
                     .map_err(anyhow::Error::from),
@@ -255,7 +267,7 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let verdict = match (&survey, &stack, &prediction) {
         (Some(survey), stack, _) => {
             // What the theory says of a remedy, it says of a model at its start.
-            let stack = stack.as_ref().ok().filter(|_| checkpoint.is_none());
+            let stack = stack.as_ref().ok().filter(|_| trained.is_none());
             Verdict::of(survey, stack, config.norm, thresholds)
         }
         (
@@ -276,12 +288,14 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let propagates = verdict.propagates;
     let report = ProbeReport {
         title: title(&name, &config, args, (length, causal)),
+        notes: notes(trained, text.is_some()),
         settings: json!({
             "model": config,
             "length": length,
             "batch": args.batch,
             "causal": causal,
-            "checkpoint": checkpoint.as_ref().map(|checkpoint| checkpoint.path()),
+            "checkpoint": trained.map(TextModel::path),
+            "text": text.as_ref().map(|text| json!({"file": args.text, "sha256": text.sha256, "tokenizer": text.tokenizer})),
             "first_seed": common.seed,
             "backend": kind.name(),
         }),
@@ -330,14 +344,18 @@ fn title(
         crate::model::NormPlacement::Pre => "pre-norm",
         crate::model::NormPlacement::None => "no norms",
     };
+    let tokens = match &args.text {
+        Some(text) => format!("tokens of {}", text.display()),
+        None => "random tokens".to_owned(),
+    };
     let seeds = match args.seeds {
         _ if args.predict_only => String::new(),
         1 => ", 1 seed".to_owned(),
         seeds => format!(", {seeds} seeds"),
     };
     format!(
-        "{name}: {} layers, {} wide, {} heads, {norm}, residual strengths {} and {}; {} {}sequences of {} random \
-         tokens{seeds}",
+        "{name}: {} layers, {} wide, {} heads, {norm}, residual strengths {} and {}; {} {}sequences of {} \
+         {tokens}{seeds}",
         config.n_layers,
         config.d_model,
         config.n_heads,
@@ -347,6 +365,23 @@ fn title(
         if causal { "causal " } else { "" },
         length,
     )
+}
+
+/// What is to be known of the numbers.
+fn notes(trained: Option<&TextModel>, on_text: bool) -> Vec<String> {
+    let mut notes = trained.map_or(Vec::new(), |trained| trained.notes.clone());
+    if !on_text && trained.is_some() {
+        notes.push(
+            "measured on random tokens: --text FILE takes real ones, such as it was trained on".to_owned(),
+        );
+    }
+    if on_text && trained.is_none() {
+        notes.push(
+            "predictions are of random tokens; a text repeats its tokens, and equal ones have a cosine near 1"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 /// A figure as the bytes of the file that its path names.

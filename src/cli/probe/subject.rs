@@ -1,18 +1,19 @@
-//! What is probed: a recipe, a run with its checkpoint, or a model described by flags.
+//! What is probed: a recipe, a trained model, or a model described by flags.
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use burn::tensor::Device;
 use burn::tensor::backend::AutodiffBackend;
 
+use crate::cli::text_model::TextModel;
 use crate::data::{Tokenizer, bundled};
 use crate::model::TextTransformerConfig;
-use crate::objective::Visibility;
+use crate::objective::{ObjectiveMode, Visibility};
 use crate::signal::Survey;
 use crate::signal::probe::{ProbeError, TextProbe};
-use crate::train::recipe::{Options, TokenizerSection};
-use crate::train::{Checkpoint, Recipe, RecipeFile, RunFolder};
+use crate::train::recipe::{ModelSection, Options, TokenizerSection};
+use crate::train::{Recipe, RecipeFile};
 
 /// A model by the file or folder that describes it.
 #[derive(Debug)]
@@ -23,8 +24,10 @@ pub(super) struct Subject {
     pub(super) length: Option<usize>,
     /// Whether its objective hides later positions.
     pub(super) causal: bool,
-    /// Trained weights.
-    pub(super) checkpoint: Option<Checkpoint>,
+    /// The model itself, where it is trained.
+    pub(super) trained: Option<TextModel>,
+    /// The tokenizer of the recipe that describes it.
+    pub(super) tokenizer: Option<TokenizerSection>,
 }
 
 /// Which model of a recipe, or which checkpoint of a run.
@@ -37,25 +40,20 @@ pub(super) struct Which<'a> {
 }
 
 impl Subject {
-    /// Reads a recipe file, or the folder of a run with its latest checkpoint.
+    /// Reads a recipe file, or a trained model.
     ///
     /// # Errors
-    /// What is neither, a recipe that cannot be run, a run without a checkpoint.
+    /// What is neither, a recipe that cannot be run or is on images, a run without a checkpoint.
     pub(super) fn open(path: &Path, which: &Which<'_>) -> anyhow::Result<Self> {
         if path.is_dir() {
-            let run = RunFolder::open(path)
-                .with_context(|| format!("'{}' is a folder, but not of a run", path.display()))?;
-            let recipe = run.recipe()?;
-            let checkpoint = run.checkpoint(which.step)?;
-            let vocabulary = match run.tokenizer() {
-                Some(file) => Tokenizer::from_file(file)?.vocabulary().size,
-                None => vocabulary(&recipe, which)?,
-            };
-            let step = checkpoint.info().step;
+            let trained = TextModel::open(path, which.step)?;
             return Ok(Self {
-                name: format!("{} at step {step}", path.display()),
-                checkpoint: Some(checkpoint),
-                ..Self::of(&recipe, vocabulary, &run.recipe_file())?
+                name: trained.name.clone(),
+                config: trained.config.clone(),
+                length: trained.length,
+                causal: is_causal(trained.objective, trained.length),
+                trained: Some(trained),
+                tokenizer: None,
             });
         }
         let options = Options {
@@ -63,34 +61,47 @@ impl Subject {
             arms: which.arm.map(str::to_owned).into_iter().collect(),
             ..Options::default()
         };
+        let is_recipe = path.extension().is_some_and(|extension| extension == "toml");
+        if path.exists() && !is_recipe {
+            bail!(
+                "'{}' is no recipe: name a recipe (.toml), the folder of a run of `wqk train`, or that of a BERT with \
+                 its config.json",
+                path.display()
+            );
+        }
         let file = RecipeFile::load(path, &options)?;
         let runs = file.runs()?;
         let recipe = runs.first().context("the recipe has no run")?;
-        let mut subject = Self::of(recipe, vocabulary(recipe, which)?, path)?;
-        subject.name = match file.arms().len() {
-            0 | 1 => path.display().to_string(),
-            arms => format!(
-                "{}, arm {} of {arms} (--arm names another)",
-                path.display(),
-                recipe.name
-            ),
-        };
-        Ok(subject)
-    }
-
-    fn of(recipe: &Recipe, vocabulary: usize, file: &Path) -> anyhow::Result<Self> {
+        if matches!(recipe.model, ModelSection::Vision(_)) {
+            bail!(
+                "'{}' describes a vision model, and probes are of models of text: name a recipe with model.kind = \
+                 \"text\", or describe a stack of the same shape by --layers, --width and --heads",
+                path.display()
+            );
+        }
         let length = recipe.data.length();
-        let visibility = recipe
-            .objective
-            .map(|objective| objective.attention_mask(length.unwrap_or(2)));
         Ok(Self {
-            name: String::new(),
-            config: recipe.text_model(vocabulary, file)?,
+            name: match file.arms().len() {
+                0 | 1 => path.display().to_string(),
+                arms => format!(
+                    "{}, arm {} of {arms} (--arm names another)",
+                    path.display(),
+                    recipe.name
+                ),
+            },
+            config: recipe.text_model(vocabulary(recipe, which)?, path)?,
             length,
-            causal: visibility.is_some_and(|visibility| visibility != Visibility::Full),
-            checkpoint: None,
+            causal: recipe
+                .objective
+                .is_some_and(|objective| is_causal(objective, length)),
+            trained: None,
+            tokenizer: recipe.tokenizer.clone(),
         })
     }
+}
+
+fn is_causal(objective: ObjectiveMode, length: Option<usize>) -> bool {
+    objective.attention_mask(length.unwrap_or(2)) != Visibility::Full
 }
 
 /// The size of the vocabulary, without reading the text.
@@ -112,19 +123,17 @@ fn vocabulary(recipe: &Recipe, which: &Which<'_>) -> anyhow::Result<usize> {
     })
 }
 
-/// Measures the trained weights of a checkpoint; the seeds draw tokens and directions.
+/// Measures a trained model; the seeds draw tokens and directions.
 ///
 /// # Errors
-/// Weights that do not fit the recipe; as [`TextProbe::of_model`].
-pub(super) fn trained<B: AutodiffBackend>(
-    checkpoint: &Checkpoint,
-    config: &TextTransformerConfig,
+/// Weights that do not fit the configuration; as [`TextProbe::of_model`].
+pub(super) fn measure<B: AutodiffBackend>(
+    trained: &TextModel,
     probe: &TextProbe,
     seeds: impl Iterator<Item = u64>,
     device: &Device<B>,
 ) -> anyhow::Result<Survey> {
-    let model = checkpoint.model(config.init::<B>(0, device)?)?;
-    let model = model.at_step(checkpoint.info().step);
+    let model = trained.model::<B>(device)?;
     let signals = seeds
         .map(|seed| probe.of_model(&model, seed))
         .collect::<Result<Vec<_>, ProbeError>>()?;

@@ -1,21 +1,24 @@
 //! `wqk theory`: the claims of the structure paper, tried on data.
 
+mod evidence;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use super::common::Common;
 use super::output::Output;
-use crate::backend::{Autodiff, with_backend};
-use crate::data::{self, Document, Documents, bundled};
+use crate::data::{self, bundled};
 use crate::report::folder::ReportFolder;
 use crate::report::html::{Page, Section};
-use crate::report::table::{Align, Table};
-use crate::theory::{Claim, Outcome, TextEvidence, TextSettings, Verdict};
+use crate::report::minus::plain;
+use crate::report::table::{Align, Table, visible};
+use crate::theory::{Claim, Outcome, Verdict};
+
+use evidence::{Progress, evidence};
 
 /// Try a claim of the structure paper on data: does it hold, are its assumptions met?
 ///
@@ -28,19 +31,36 @@ pub struct TheoryArgs {
     name: Option<String>,
 
     /// Data made to meet the assumptions (the default)
-    #[arg(long, conflicts_with_all = ["trained", "text"])]
+    #[arg(long, conflicts_with_all = ["trained", "run", "text"])]
     synthetic: bool,
 
     /// An encoder and a decoder trained briefly on the bundled Wikipedia text
     #[arg(long)]
     trained: bool,
 
-    /// The same trained on this text: plain, or a MediaWiki dump, compressed or not
+    /// A model trained before: the folder of a run of `wqk train`, or of a BERT as transformers writes it
+    #[arg(long, value_name = "FOLDER", conflicts_with = "trained")]
+    run: Option<PathBuf>,
+
+    /// The text: plain, JSONL, CSV, Parquet or a MediaWiki dump, compressed or not. With --run the model is shown it
+    /// [default: the text of the run, else the bundled one]; without, an encoder and a decoder are trained on it
     #[arg(long, value_name = "FILE", conflicts_with = "trained")]
     text: Option<PathBuf>,
 
-    /// Updates of each model
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    /// Checkpoint of the run, by its step [default: the latest]
+    #[arg(long, value_name = "N", requires = "run")]
+    step: Option<usize>,
+
+    /// Tokenizer of the model: a tokenizer.json or vocab.txt [default: its own]
+    #[arg(long, value_name = "FILE", requires = "run")]
+    tokenizer: Option<PathBuf>,
+
+    /// Sequences that the model is shown
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "run", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    batch: u64,
+
+    /// Updates of each model that is trained
+    #[arg(long, value_name = "N", default_value_t = 400, conflicts_with = "run", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     steps: u64,
 
     /// How to print
@@ -62,9 +82,6 @@ enum Format {
     Markdown,
 }
 
-/// Documents that are read of a text: what a brief training can use.
-const DOCUMENTS: usize = 4000;
-
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -84,17 +101,24 @@ pub fn run(args: &TheoryArgs, common: &Common) -> anyhow::Result<ExitCode> {
         .as_deref()
         .map(|path| ReportFolder::open(path).with_context(|| cannot_write(path)))
         .transpose()?;
-    let evidence = evidence(args, common)?;
+    let progress = Progress::new(common.quiet);
+    let evidence = evidence(args, common, &progress)?;
+    let n = claims.len();
     let outcomes: Vec<(Claim, Outcome)> = claims
         .into_iter()
-        .map(|claim| {
+        .enumerate()
+        .map(|(i, claim)| {
             let outcome = match &evidence {
                 None => claim.on_synthetic(common.seed),
-                Some(evidence) => claim.on_text(evidence),
+                Some(evidence) => {
+                    progress.say(&format!("trying {} ({} of {n})", claim.name, i + 1));
+                    claim.on_text(evidence)
+                }
             };
             (claim, outcome)
         })
         .collect();
+    progress.finish();
 
     let settings = settings(args, common)?;
     match args.format {
@@ -138,48 +162,7 @@ fn list() -> String {
     for claim in Claim::ALL {
         text += &format!("{}: {}\n    {}\n", claim.name, claim.place, claim.statement);
     }
-    text + "\nwqk theory NAME tries one of them, wqk theory all every one.\n"
-}
-
-/// The trained models, if they were asked for.
-fn evidence(args: &TheoryArgs, common: &Common) -> anyhow::Result<Option<TextEvidence>> {
-    let (documents, source) = match &args.text {
-        Some(path) => (
-            documents(Documents::open(path)?)?,
-            path.file_name()
-                .unwrap_or(path.as_os_str())
-                .to_string_lossy()
-                .into_owned(),
-        ),
-        None if args.trained => (documents(bundled::documents()?)?, bundled::NAME.to_owned()),
-        None => return Ok(None),
-    };
-    let settings = TextSettings {
-        steps: args.steps as usize,
-        seed: common.seed,
-        ..TextSettings::default()
-    };
-    let bar = ProgressBar::new(2 * args.steps);
-    if common.quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template("training the {msg} {bar:24} {pos:>5}/{len} {eta:>4}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let progress = |name: &str, step: usize| {
-        if step <= 1 {
-            bar.set_message(name.to_owned());
-        }
-        bar.inc(1);
-    };
-    let evidence = with_backend!(common.backend()?, common.device, |B, device| {
-        TextEvidence::train::<Autodiff<B>>(&documents, &source, &settings, &device, &progress)
-    })??;
-    bar.finish_and_clear();
-    Ok(Some(evidence))
-}
-
-fn documents(documents: Documents) -> anyhow::Result<Vec<Document>> {
-    Ok(documents.take(DOCUMENTS).collect::<Result<_, _>>()?)
+    plain(&text) + "\nwqk theory NAME tries one of them, wqk theory all every one.\n"
 }
 
 /// What the outcome depends on, for the record.
@@ -188,6 +171,12 @@ fn settings(args: &TheoryArgs, common: &Common) -> anyhow::Result<serde_json::Va
         "program": format!("wqk {}", env!("CARGO_PKG_VERSION")),
         "seed": common.seed,
     });
+    if let Some(folder) = &args.run {
+        settings["backend"] = json!(common.backend()?.to_string());
+        settings["run"] = json!(folder);
+        settings["step"] = json!(args.step);
+        settings["batch"] = json!(args.batch);
+    }
     let text = match &args.text {
         Some(path) => Some((path.display().to_string(), data::sha256(path)?)),
         None => args
@@ -198,7 +187,9 @@ fn settings(args: &TheoryArgs, common: &Common) -> anyhow::Result<serde_json::Va
         settings["backend"] = json!(common.backend()?.to_string());
         settings["text"] = json!(name);
         settings["text_sha256"] = json!(sha256);
-        settings["steps"] = json!(args.steps);
+        if args.run.is_none() {
+            settings["steps"] = json!(args.steps);
+        }
     }
     Ok(settings)
 }
@@ -224,13 +215,13 @@ fn words(claim: Claim, outcome: &Outcome, format: Format) -> String {
     let mut text = format!(
         "{heading}\n\n{}\nOn {}.\n\nVerdict: {}.\n\n{table}\n",
         claim.statement,
-        outcome.data,
+        visible(&outcome.data),
         outcome.verdict().words()
     );
     for note in &outcome.notes {
         text += &format!("{note}\n");
     }
-    text + "\n"
+    plain(&text) + "\n"
 }
 
 fn write_report(
@@ -249,7 +240,10 @@ fn write_report(
         let name = claim.name;
         verdicts.push([name, outcome.verdict().words(), claim.place]);
         std::fs::write(folder.join(format!("{name}.svg")), outcome.figure.to_svg())?;
-        std::fs::write(folder.join(format!("{name}.csv")), outcome.records().to_csv())?;
+        std::fs::write(
+            folder.join(format!("{name}.csv")),
+            plain(&outcome.records().to_csv()),
+        )?;
         std::fs::write(
             folder.join(format!("{name}.json")),
             serde_json::to_vec_pretty(&to_json(*claim, outcome))?,

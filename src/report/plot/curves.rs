@@ -80,6 +80,19 @@ impl Curves {
         self
     }
 
+    /// Adds a line for each name, all over the same x, in the colours of their order.
+    pub fn with_lines<N: Into<String>, Y: AsRef<[f64]>>(
+        self,
+        x: &[f64],
+        lines: impl IntoIterator<Item = (N, Y)>,
+    ) -> Self {
+        let series = lines
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, y))| Series::new(name, x, y.as_ref(), Colour::Category(index)));
+        self.with_all(series)
+    }
+
     /// Draws it.
     pub fn figure(&self) -> Figure {
         Grid::new(self.title.clone(), 1)

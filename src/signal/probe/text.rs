@@ -17,7 +17,7 @@ pub struct TextProbe {
     pub batch: usize,
     /// Whether positions see only themselves and earlier ones.
     pub causal: bool,
-    /// Token ids to take the sequences from, one after the other; random ones where there are none.
+    /// Token ids of a text, cut into sequences of which a seed draws those to probe; random ones where there are none.
     pub text: Vec<u32>,
 }
 
@@ -127,20 +127,27 @@ impl TextProbe {
                 .map(|_| rng.random_range(0..vocabulary) as i32)
                 .collect());
         }
-        let Some(ids) = self.text.get(..count) else {
+        let sequences = self.text.len() / self.length;
+        if sequences < self.batch {
             let must = format!(
                 "at least {count}, {} sequences of {} tokens",
                 self.batch, self.length
             );
             return refuse("tokens of the text", self.text.len(), must);
-        };
-        match ids.iter().find(|&&id| id as usize >= vocabulary) {
+        }
+        let mut rng = random::stream(seed, ["probe", "sequences"]);
+        let mut chosen = rand::seq::index::sample(&mut rng, sequences, self.batch).into_vec();
+        chosen.sort_unstable();
+        let ids = chosen
+            .into_iter()
+            .flat_map(|index| &self.text[index * self.length..(index + 1) * self.length]);
+        match ids.clone().find(|&&id| id as usize >= vocabulary) {
             Some(&id) => refuse(
                 "token",
                 id as usize,
                 format!("below the vocabulary of {vocabulary}"),
             ),
-            None => Ok(ids.iter().map(|&id| id as i32).collect()),
+            None => Ok(ids.map(|&id| id as i32).collect()),
         }
     }
 
