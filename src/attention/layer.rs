@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::init::{self, Projections};
 use super::{AttentionError, AttentionInit, AttentionMask, Noise, dropout};
+use crate::backend::Precision;
 use crate::bilinear::{BilinearError, BilinearForm, Heads};
 use crate::random::Rng;
 
@@ -165,6 +166,7 @@ impl SelfAttentionConfig {
             head_dim: projections.head_dim,
             dropout: self.dropout,
             inverse_temperature: self.inverse_temperature,
+            precision: Precision::F32,
         })
     }
 }
@@ -190,6 +192,8 @@ pub struct SelfAttention<B: Backend> {
     head_dim: usize,
     dropout: f64,
     inverse_temperature: f64,
+    #[module(skip)]
+    precision: Precision,
 }
 
 /// What a layer computed, in detail.
@@ -239,6 +243,11 @@ impl<B: Backend> SelfAttention<B> {
         self.inverse_temperature = inverse_temperature;
     }
 
+    /// Sets the number type of the products.
+    pub fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
     /// Takes away the dropout, for measurements on autodiff backends.
     pub fn set_no_dropout(&mut self) {
         self.dropout = 0.0;
@@ -269,8 +278,8 @@ impl<B: Backend> SelfAttention<B> {
         noise: Option<&Noise>,
     ) -> Tensor<B, 3> {
         // The scale goes to the queries, which are fewer than the logits.
-        let query = self.query.forward(x.clone()).mul_scalar(self.scale());
-        let logits = self.products(query, self.key.forward(x.clone()));
+        let query = self.linear(&self.query, x.clone()).mul_scalar(self.scale());
+        let logits = self.products(query, self.linear(&self.key, x.clone()));
         let weights = self.weights(logits, mask);
         self.mix(weights, x, noise)
     }
@@ -290,8 +299,8 @@ impl<B: Backend> SelfAttention<B> {
         mask: Option<&AttentionMask<B>>,
         noise: Option<&Noise>,
     ) -> Tensor<B, 3> {
-        let query = self.query.forward(x).mul_scalar(self.scale());
-        let logits = self.products(query, self.key.forward(memory.clone()));
+        let query = self.linear(&self.query, x).mul_scalar(self.scale());
+        let logits = self.products(query, self.linear(&self.key, memory.clone()));
         let weights = self.weights(logits, mask);
         self.mix(weights, memory, noise)
     }
@@ -304,8 +313,8 @@ impl<B: Backend> SelfAttention<B> {
         mask: Option<&AttentionMask<B>>,
         noise: Option<&Noise>,
     ) -> AttentionOutput<B> {
-        let queries = self.split(self.query.forward(x.clone()), self.n_heads);
-        let keys = self.split(self.key.forward(x.clone()), self.n_kv_heads);
+        let queries = self.split(self.linear(&self.query, x.clone()), self.n_heads);
+        let keys = self.split(self.linear(&self.key, x.clone()), self.n_kv_heads);
         let scores = self.by_group(queries.clone(), keys.clone().swap_dims(2, 3));
         let tap = Tensor::zeros(scores.shape(), &scores.device()).require_grad();
         let logits = (scores.clone() + tap.clone()).mul_scalar(self.scale());
@@ -318,6 +327,10 @@ impl<B: Backend> SelfAttention<B> {
             weights,
             tap,
         }
+    }
+
+    fn linear(&self, map: &Linear<B>, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.precision.linear(map, x)
     }
 
     fn scale(&self) -> f64 {
@@ -341,11 +354,13 @@ impl<B: Backend> SelfAttention<B> {
 
     fn mix(&self, weights: Tensor<B, 4>, x: Tensor<B, 3>, noise: Option<&Noise>) -> Tensor<B, 3> {
         let [batch, _, n, _] = weights.dims();
-        let value = self.split(self.value.forward(x), self.n_kv_heads);
+        let value = self.split(self.linear(&self.value, x), self.n_kv_heads);
         let weights = dropout(weights, self.dropout, noise);
         let mixed = self.by_group(weights, value).swap_dims(1, 2);
-        self.output
-            .forward(mixed.reshape([batch, n, self.n_heads * self.head_dim]))
+        self.linear(
+            &self.output,
+            mixed.reshape([batch, n, self.n_heads * self.head_dim]),
+        )
     }
 
     /// `[batch, n, heads * head_dim]` as `[batch, heads, n, head_dim]`.
@@ -357,13 +372,14 @@ impl<B: Backend> SelfAttention<B> {
     /// The product of each query head's matrix with that of its key head.
     fn by_group(&self, query_side: Tensor<B, 4>, key_side: Tensor<B, 4>) -> Tensor<B, 4> {
         if self.n_heads == self.n_kv_heads {
-            return query_side.matmul(key_side);
+            return self.precision.matmul(query_side, key_side);
         }
         let [batch, heads, n, inner] = query_side.dims();
         let [_, groups, _, m] = key_side.dims();
-        query_side
-            .reshape([batch, groups, heads / groups, n, inner])
-            .matmul(key_side.reshape([batch, groups, 1, inner, m]))
+        let query_side = query_side.reshape([batch, groups, heads / groups, n, inner]);
+        let key_side = key_side.reshape([batch, groups, 1, inner, m]);
+        self.precision
+            .matmul(query_side, key_side)
             .reshape([batch, heads, n, m])
     }
 }

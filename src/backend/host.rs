@@ -1,6 +1,6 @@
 //! The elements of tensors as slices, where they lie in this process's own memory.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -75,7 +75,9 @@ fn by_buffer<B: Backend, const D: usize, const N: usize>(
 #[cfg(feature = "tch")]
 fn cast<T: 'static, U: 'static>(value: T) -> Option<U> {
     let mut value = Some(value);
-    (&mut value as &mut dyn Any).downcast_mut::<Option<U>>()?.take()
+    (&mut value as &mut dyn std::any::Any)
+        .downcast_mut::<Option<U>>()?
+        .take()
 }
 
 /// libtorch copies what `into_data` gives, so its memory is used where it is.

@@ -4,6 +4,7 @@
 //! [`BackendKind`], which a user names by a flag, into that parameter.
 
 mod host;
+mod precision;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The autodiff decorator, by which a backend becomes one that trains.
 pub use burn::backend::Autodiff;
 pub use host::in_host_memory;
+pub use precision::Precision;
 
 /// Flex: pure Rust on the CPU, the default.
 #[cfg(feature = "flex")]

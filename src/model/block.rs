@@ -9,6 +9,7 @@ use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
 use super::residual::Residual;
 use crate::attention::{AttentionMask, AttentionTrace, Noise, SelfAttention, SelfAttentionConfig};
+use crate::backend::Precision;
 use crate::random;
 
 /// The two layer norms of a block.
@@ -142,6 +143,13 @@ impl<B: Backend> Block<B> {
         match &self.norms {
             Some(norms) if self.placement == NormPlacement::Pre => norms.attention.forward(x),
             _ => x,
+        }
+    }
+
+    pub(super) fn set_precision(&mut self, precision: Precision) {
+        self.attention.set_precision(precision);
+        if let Some(feed_forward) = &mut self.feed_forward {
+            feed_forward.precision = precision;
         }
     }
 

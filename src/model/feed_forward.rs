@@ -8,6 +8,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::config::{Activation, FeedForwardKind, TextTransformerConfig};
 use super::linear::normal_linear;
+use crate::backend::Precision;
 use crate::random;
 
 impl Activation {
@@ -30,6 +31,8 @@ pub struct FeedForward<B: Backend> {
     pub outer: Option<Linear<B>>,
     #[module(skip)]
     activation: Activation,
+    #[module(skip)]
+    pub(super) precision: Precision,
 }
 
 impl<B: Backend> FeedForward<B> {
@@ -54,11 +57,13 @@ impl<B: Backend> FeedForward<B> {
                 inner: linear("ff inner", d, d),
                 outer: None,
                 activation: Activation::Linear,
+                precision: Precision::F32,
             }),
             FeedForwardKind::Mlp => Some(Self {
                 inner: linear("ff inner", d, f),
                 outer: Some(linear("ff outer", f, d)),
                 activation: config.activation,
+                precision: Precision::F32,
             }),
         }
     }
@@ -68,9 +73,9 @@ impl<B: Backend> FeedForward<B> {
     /// # Shape
     /// `[batch, n_tokens, d_model]` to the same.
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let x = self.activation.forward(self.inner.forward(x));
+        let x = self.activation.forward(self.precision.linear(&self.inner, x));
         match &self.outer {
-            Some(outer) => outer.forward(x),
+            Some(outer) => self.precision.linear(outer, x),
             None => x,
         }
     }

@@ -10,6 +10,7 @@ use super::config::{Activation, ModelError, NormPlacement, TextTransformerConfig
 use super::linear::normal_linear;
 use super::temperature::InverseTemperature;
 use crate::attention::{AttentionLayer, AttentionMask, AttentionTrace, HasAttention, Noise, dropout};
+use crate::backend::Precision;
 use crate::random;
 
 /// BERT's map before the vocabulary: dense, activation, norm.
@@ -51,6 +52,8 @@ pub struct TextTransformer<B: Backend> {
     dropout: f64,
     #[module(skip)]
     inverse_temperature: InverseTemperature,
+    #[module(skip)]
+    precision: Precision,
 }
 
 impl TextTransformerConfig {
@@ -106,6 +109,7 @@ impl TextTransformerConfig {
                 .then(|| Param::from_tensor(Tensor::zeros([self.vocab_size], device))),
             dropout: self.dropout,
             inverse_temperature: self.inverse_temperature,
+            precision: Precision::F32,
         })
     }
 }
@@ -129,6 +133,15 @@ impl<B: Backend> TextTransformer<B> {
         for block in &mut self.blocks {
             block.attention.set_inverse_temperature(inverse_temperature);
         }
+        self
+    }
+
+    /// The model with its matrices multiplied in this number type.
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self.blocks
+            .iter_mut()
+            .for_each(|block| block.set_precision(precision));
         self
     }
 
@@ -206,7 +219,9 @@ impl<B: Backend> TextTransformer<B> {
     pub fn logits(&self, hidden: Tensor<B, 2>) -> Tensor<B, 2> {
         let hidden = match &self.head {
             Some(head) => {
-                let x = head.activation.forward(head.dense.forward(hidden));
+                let x = head
+                    .activation
+                    .forward(self.precision.linear(&head.dense, hidden));
                 match &head.norm {
                     Some(norm) => norm.forward(x),
                     None => x,
@@ -214,7 +229,9 @@ impl<B: Backend> TextTransformer<B> {
             }
             None => hidden,
         };
-        let logits = hidden.matmul(self.tokens.weight.val().transpose());
+        let logits = self
+            .precision
+            .matmul(hidden, self.tokens.weight.val().transpose());
         match &self.output_bias {
             Some(bias) => logits + bias.val().unsqueeze(),
             None => logits,

@@ -10,6 +10,7 @@ use super::block::Block;
 use super::config::{ModelError, NormPlacement, TextTransformerConfig, invalid};
 use super::linear::normal_linear;
 use crate::attention::{AttentionInit, AttentionLayer, HasAttention, Noise, dropout};
+use crate::backend::Precision;
 use crate::random;
 
 /// Configuration of a [`ViT`].
@@ -145,6 +146,7 @@ impl ViTConfig {
             patch_size: self.patch_size,
             channels: self.channels,
             dropout: self.dropout,
+            precision: Precision::F32,
         })
     }
 }
@@ -176,9 +178,20 @@ pub struct ViT<B: Backend> {
     channels: usize,
     #[module(skip)]
     dropout: f64,
+    #[module(skip)]
+    precision: Precision,
 }
 
 impl<B: Backend> ViT<B> {
+    /// The model with its matrices multiplied in this number type.
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self.blocks
+            .iter_mut()
+            .for_each(|block| block.set_precision(precision));
+        self
+    }
+
     /// Height and width of the images that it takes.
     pub fn image_size(&self) -> usize {
         self.image_size
@@ -217,7 +230,9 @@ impl<B: Backend> ViT<B> {
     /// # Shape
     /// `[batch, channels, image_size, image_size]` to `[batch, n_patches + 1, d_model]`.
     pub fn embed(&self, images: Tensor<B, 4>, noise: Option<&Noise>) -> Tensor<B, 3> {
-        let patches = self.patches.forward(patches(images, self.patch_size));
+        let patches = self
+            .precision
+            .linear(&self.patches, patches(images, self.patch_size));
         let [batch, _, d_model] = patches.dims();
         let class_token = self
             .class_token
@@ -235,8 +250,8 @@ impl<B: Backend> ViT<B> {
     pub fn logits(&self, images: Tensor<B, 4>, noise: Option<&Noise>) -> Tensor<B, 2> {
         let hidden = self.forward(images, noise);
         let [batch, _, d_model] = hidden.dims();
-        self.head
-            .forward(hidden.slice([0..batch, 0..1]).reshape([batch, d_model]))
+        let class_token = hidden.slice([0..batch, 0..1]).reshape([batch, d_model]);
+        self.precision.linear(&self.head, class_token)
     }
 }
 

@@ -18,6 +18,7 @@ use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
 use super::state::TrainState;
 use super::task::{Task, TextTask};
 use crate::attention::HasAttention;
+use crate::backend::Precision;
 use crate::bilinear::Summary;
 use crate::data::ReadReport;
 use crate::data::vision::Augmentation;
@@ -67,7 +68,9 @@ impl Launch<'_> {
     ) -> Result<RunInfo, TrainError> {
         let vocabulary = input.tokenizer().vocabulary().size;
         let model = self.recipe.text_model(vocabulary, self.file)?;
-        let model = model.init::<B>(self.recipe.seed, device)?;
+        let model = model
+            .init::<B>(self.recipe.seed, device)?
+            .with_precision(self.precision::<B>(device)?);
         let Some(objective) = self.recipe.objective else {
             return Err(TrainError::Recipe {
                 file: self.file.to_owned(),
@@ -94,7 +97,9 @@ impl Launch<'_> {
         let n_classes = input.data().train.classes().len();
         let model = self.recipe.vision_model(n_classes, self.file)?;
         let size = model.image_size;
-        let model = model.init::<B>(self.recipe.seed, device)?;
+        let model = model
+            .init::<B>(self.recipe.seed, device)?
+            .with_precision(self.precision::<B>(device)?);
         let augmentation = self.recipe.augmentation.unwrap_or_else(Augmentation::none);
         let task = ImageTask::new(input.data(), augmentation, size, config)?;
         let of_input = OfInput {
@@ -103,6 +108,22 @@ impl Launch<'_> {
             tokenizer: None,
         };
         self.train::<B, _>(model, &task, config, device, of_input)
+    }
+
+    /// The number type of the products, if the device can multiply in it.
+    fn precision<B: AutodiffBackend>(&self, device: &Device<B>) -> Result<Precision, TrainError> {
+        let precision = self.recipe.train.precision;
+        if precision.is_supported::<B>(device) {
+            return Ok(precision);
+        }
+        Err(TrainError::Recipe {
+            file: self.file.to_owned(),
+            field: "train.precision".to_owned(),
+            problem: format!(
+                "{precision}, which backend {} lacks on this device: leave it out, or choose another backend",
+                self.backend
+            ),
+        })
     }
 
     fn train<B, T>(

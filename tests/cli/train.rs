@@ -536,3 +536,43 @@ fn what_a_run_has_lost_is_restored_or_named() {
     assert!(error.contains("no checkpoint is there"), "{error}");
     assert_eq!(fs::read(&steps).unwrap(), rows);
 }
+
+/// The products of a run in bf16 are rounded, and nothing else: its first loss is that of f32 but for rounding, and its
+/// weights stay f32.
+#[cfg(all(feature = "flex", feature = "ndarray"))]
+#[test]
+fn precision_is_that_of_the_products() {
+    let place = Place::new();
+    let begin = |backend: &str, precision: &str| {
+        let mut command = place.go_on(&place.path(precision), backend);
+        command.args([
+            "--set",
+            &format!("train.precision={precision}"),
+            "--set",
+            "train.steps=5",
+        ]);
+        command
+    };
+    let said = refused(begin("ndarray", "bf16"));
+    assert!(
+        said.contains("train.precision") && said.contains("ndarray"),
+        "{said}"
+    );
+
+    let losses = ["f32", "bf16"].map(|precision| {
+        ends(begin("flex", precision), 0);
+        let run = RunFolder::open(place.path(precision).join("tiny-seed5")).unwrap();
+        let weights = fs::read(run.checkpoint(None).unwrap().path().join("model.safetensors")).unwrap();
+        assert!(!String::from_utf8_lossy(&weights).contains("BF16"));
+        run.read()
+            .unwrap()
+            .steps
+            .iter()
+            .map(|row| row.loss)
+            .collect::<Vec<_>>()
+    });
+    // Logits at the start are far below 1 in size, so that a relative rounding by 2⁻⁹ at each of a few products moves
+    // the loss, about ln 95, by less than 2⁻⁸.
+    let off = (losses[0][0] - losses[1][0]).abs();
+    assert!(off < 1.0 / 256.0 && losses[0] != losses[1], "{losses:?}");
+}

@@ -55,9 +55,7 @@ use toml::Table;
 pub use file::{Options, RecipeFile};
 pub use model::{ModelFields, ModelSection};
 pub(super) use sections::HELD_OUT;
-pub use sections::{
-    AverageSection, DataSection, LogSection, Precision, ScoreSection, TokenizerSection, TrainSection,
-};
+pub use sections::{AverageSection, DataSection, LogSection, ScoreSection, TokenizerSection, TrainSection};
 
 use super::checkpoints::{CheckpointConfig, sha256};
 use super::config::{TrainConfig, TrainError};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Precision;
 use crate::bilinear::Directionality;
 use crate::data::CorpusSpec;
 use crate::train::average::AverageConfig;
@@ -28,19 +29,6 @@ pub(super) mod one_seed {
     }
 }
 
-/// The precision of weights and sums.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// Single.
-    #[default]
-    F32,
-    /// Half, IEEE.
-    F16,
-    /// Half, with the range of single.
-    Bf16,
-}
-
 /// Schedule, batches, optimiser: [`TrainConfig`] without its seed, in updates or in epochs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -57,7 +45,7 @@ pub struct TrainSection {
     pub accumulation: usize,
     /// Devices that share the forward passes of an update.
     pub devices: usize,
-    /// Precision of weights and sums.
+    /// Number type of the matrix products; all else is in f32.
     pub precision: Precision,
     /// Highest learning rate.
     pub learning_rate: f64,
@@ -162,13 +150,6 @@ impl TrainSection {
             if !(value.is_finite() && value >= 0.0) {
                 return refuse(epochs, format!("{value}, but must be finite and not negative"));
             }
-        }
-        if self.precision != Precision::F32 {
-            let problem = format!(
-                "{:?}, but every backend of this build computes in f32: leave it out",
-                self.precision
-            );
-            return refuse("precision", problem.to_lowercase());
         }
         if self.devices == 0 || !self.accumulation.is_multiple_of(self.devices) {
             return refuse(

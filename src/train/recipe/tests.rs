@@ -182,8 +182,8 @@ fn what_is_wrong_is_named_with_file_and_field() {
             ["train.epochs", "one of them"],
         ),
         (
-            with("steps = 100", "precision = \"bf16\""),
-            ["train.precision", "f32"],
+            with("steps = 100", "precision = \"f16\""),
+            ["train.precision", "bf16"],
         ),
         (
             with("steps = 100", "devices = 3"),
