@@ -404,7 +404,7 @@ fn summary(folders: &[&Path]) -> anyhow::Result<Table> {
         let folder = RunFolder::open(*folder)?;
         let run = folder.read()?;
         let (symmetry, directionality) = crate::report::experiment::final_medians(&run);
-        let waited: f64 = run.steps.iter().map(|row| row.waited).sum();
+        let waited = run.steps.iter().fold(0.0, |sum, row| sum + row.waited);
         table.push([
             format!("{}-seed{}", run.arm, run.seed),
             folder.info().step.to_string(),
