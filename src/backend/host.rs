@@ -123,3 +123,54 @@ mod libtorch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a += b` where `a` is shared with a clone and `b` is a transposed view: the clone stays as it was, and the
+    /// elements of both are met in the order of rows.
+    #[cfg(any(feature = "flex", feature = "ndarray", feature = "tch"))]
+    fn shared_tensors_are_copied<B: Backend>() {
+        let device = Default::default();
+        let a = Tensor::<B, 2>::from_data([[1f32, 2.0], [3.0, 4.0]], &device);
+        let b = Tensor::<B, 2>::from_data([[10f32, 20.0], [30.0, 40.0]], &device).transpose();
+        let shared = a.clone();
+        let add = |[a]: [&mut [f32]; 1], b: &[f32]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        let [sum] = in_host_memory([a], b.clone(), add).expect("in host memory");
+        let [twice] = in_host_memory([sum.clone().transpose()], b, add).expect("in host memory");
+        let values = |x: Tensor<B, 2>| x.into_data().to_vec::<f32>().expect("f32");
+        assert_eq!(values(shared), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(values(sum), [11.0, 32.0, 23.0, 44.0]);
+        assert_eq!(values(twice), [21.0, 53.0, 52.0, 84.0]);
+    }
+
+    #[cfg(feature = "flex")]
+    #[test]
+    fn shared_tensors_are_copied_on_flex() {
+        shared_tensors_are_copied::<crate::backend::Flex>();
+    }
+
+    #[cfg(feature = "ndarray")]
+    #[test]
+    fn shared_tensors_are_copied_on_ndarray() {
+        shared_tensors_are_copied::<crate::backend::NdArray>();
+    }
+
+    #[cfg(feature = "tch")]
+    #[test]
+    fn shared_tensors_are_copied_on_tch() {
+        shared_tensors_are_copied::<crate::backend::Tch>();
+    }
+
+    #[cfg(feature = "flex")]
+    #[test]
+    fn what_is_elsewhere_or_of_another_type_is_given_back() {
+        use crate::backend::{Autodiff, Flex};
+        let device = Default::default();
+        let double = Tensor::<Flex, 1>::from_data([1.0f64], (&device, DType::F64));
+        assert!(in_host_memory([double.clone()], double, |_, _| unreachable!()).is_err());
+        let tracked = Tensor::<Autodiff<Flex>, 1>::from_data([1.0f32], &device);
+        assert!(in_host_memory([tracked.clone()], tracked, |_, _| unreachable!()).is_err());
+    }
+}
