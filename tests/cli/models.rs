@@ -264,6 +264,7 @@ fn trained_models_are_probed_and_tried_on_real_text() {
     let path = text.to_str().unwrap();
     let (random, real) = (probe(&[]), probe(&["--text", path]));
     assert!(random["settings"]["text"].is_null());
+    assert!(random["notes"].to_string().contains("--text FILE"), "{random}");
     assert_eq!(real["settings"]["text"]["sha256"].as_str().unwrap().len(), 64);
     assert!(real["title"].as_str().unwrap().contains("tokens of "), "{real}");
     let cosine = |report: &Value| report["rows"][0]["measured"]["mean"].as_f64().unwrap();

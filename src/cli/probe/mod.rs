@@ -375,7 +375,13 @@ fn notes(trained: Option<&TextModel>, on_text: bool) -> Vec<String> {
             "measured on random tokens: --text FILE takes real ones, such as it was trained on".to_owned(),
         );
     }
-    if on_text && trained.is_none() {
+    if trained.is_some() {
+        notes.push(
+            "thresholds and remedies are those of models at their start: training may well make attention look at a few \
+             keys"
+                .to_owned(),
+        );
+    } else if on_text {
         notes.push(
             "predictions are of random tokens; a text repeats its tokens, and equal ones have a cosine near 1"
                 .to_owned(),

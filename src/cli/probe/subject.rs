@@ -62,9 +62,14 @@ impl Subject {
             ..Options::default()
         };
         let is_recipe = path.extension().is_some_and(|extension| extension == "toml");
-        if path.exists() && !is_recipe {
+        if !is_recipe {
+            let what = if path.exists() {
+                "is no recipe"
+            } else {
+                "is not there"
+            };
             bail!(
-                "'{}' is no recipe: name a recipe (.toml), the folder of a run of `wqk train`, or that of a BERT with \
+                "'{}' {what}: name a recipe (.toml), the folder of a run of `wqk train`, or that of a BERT with \
                  its config.json",
                 path.display()
             );

@@ -92,8 +92,12 @@ pub(super) fn run(
     folder: &Path,
     common: &Common,
 ) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder '{}'", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| {
+        format!(
+            "cannot make the folder '{}', name another by -o",
+            folder.display()
+        )
+    })?;
     let (name, _) = FigureName::ALL[figure as usize];
     let csv = folder.join(format!("{name}.csv"));
     let mut numbers = Output::open(&csv)?;
