@@ -50,7 +50,7 @@ fn an_offset_without_rotary_positions_is_said_to_do_nothing() {
     assert_ne!(scores(&llama, "-3"), scores(&llama, "0"));
     let table = stdout(wqk().args(["score", "--offset", "-3"]).arg(&bert));
     assert!(
-        table.contains("note: ") && table.contains("--offset has no effect"),
+        table.contains("note: ") && table.contains("in no layer: --offset has no effect"),
         "{table}"
     );
     let table = stdout(wqk().args(["score", "--offset", "-3"]).arg(&llama));
