@@ -161,13 +161,8 @@ fn run<B: AutodiffBackend>(
         &settings,
         &mut [&mut log, &mut Print],
     )?;
-    for row in log.scores().rows().iter().rev().take(config.n_layers).rev() {
-        println!(
-            "layer {:>2}  symmetry {:+.3}  directionality (excess) {:+.3}",
-            row.layer,
-            row.scores.symmetry.unwrap_or(f64::NAN),
-            row.scores.directionality.excess
-        );
+    for row in log.scores().latest() {
+        println!("{row}");
     }
     Ok(())
 }

@@ -201,13 +201,8 @@ fn run<B: AutodiffBackend>(
     let model = config.init::<B>(args.seed, device)?;
     let mut log = RunLog::create(folder, ScoreWatch::<B>::new(steps.div_ceil(100), 2.0, true))?;
     fit::<B, _>(model, &task, &settings, &mut [&mut log, &mut Print])?;
-    for row in log.scores().rows().iter().rev().take(config.n_layers).rev() {
-        println!(
-            "layer {:>2}  symmetry {:+.3}  directionality (excess) {:+.3}",
-            row.layer,
-            row.scores.symmetry.unwrap_or(f64::NAN),
-            row.scores.directionality.excess
-        );
+    for row in log.scores().latest() {
+        println!("{row}");
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ impl<'a> Findings<'a> {
     /// For each run of an arm, the median over layers of a score at the end.
     pub fn finals(&self, arm: &str, score: Score) -> Vec<f64> {
         self.of(arm)
-            .filter_map(|run| median(last_scores(run), score))
+            .filter_map(|run| median(ScoreRow::latest(&run.scores), score))
             .collect()
     }
 
@@ -96,7 +96,7 @@ impl<'a> Findings<'a> {
             ("seconds", Align::Right),
         ]);
         for run in self.runs {
-            let last = last_scores(run);
+            let last = ScoreRow::latest(&run.scores);
             let heads = Summary::of(
                 last.iter()
                     .flat_map(|row| row.scores.heads.iter().flatten())
@@ -296,7 +296,7 @@ pub fn write(folder: &Path, story: &Story, findings: &Findings<'_>) -> std::io::
         &folder.join("heads.csv"),
         findings.runs,
         |run| {
-            last_scores(run).iter().flat_map(move |row| {
+            ScoreRow::latest(&run.scores).iter().flat_map(move |row| {
                 row.scores
                     .heads
                     .iter()
@@ -395,14 +395,8 @@ fn page(story: &Story, findings: &Findings<'_>, figures: &[(&'static str, Figure
 
 /// The medians over layers of symmetry and directionality (variant `Excess`) at the end of a run.
 pub fn final_medians(run: &Run) -> (Option<f64>, Option<f64>) {
-    let last = last_scores(run);
+    let last = ScoreRow::latest(&run.scores);
     (median(last, Score::Symmetry), median(last, Score::Directionality))
-}
-
-/// Rows of the last scoring of a run.
-fn last_scores(run: &Run) -> &[ScoreRow] {
-    let last = run.scores.last().map_or(0, |row| row.step);
-    &run.scores[run.scores.partition_point(|row| row.step < last)..]
 }
 
 fn median(rows: &[ScoreRow], score: Score) -> Option<f64> {

@@ -118,6 +118,27 @@ pub struct ScoreRow {
     pub scores: LayerScores,
 }
 
+impl ScoreRow {
+    /// Of rows in the order of their steps, those of the last one.
+    pub fn latest(rows: &[Self]) -> &[Self] {
+        let last = rows.last().map_or(0, |row| row.step);
+        &rows[rows.partition_point(|row| row.step < last)..]
+    }
+}
+
+impl std::fmt::Display for ScoreRow {
+    /// The layer and its scores, without the step.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "layer {:>2}  symmetry {:+.3}  directionality (excess) {:+.3}",
+            self.layer,
+            self.scores.symmetry.unwrap_or(f64::NAN),
+            self.scores.directionality.excess
+        )
+    }
+}
+
 /// Scores every attention layer at the start, at every k-th update and at the end.
 #[derive(Debug)]
 pub struct ScoreWatch<B> {
@@ -148,6 +169,11 @@ impl<B: AutodiffBackend> ScoreWatch<B> {
     /// All scores so far, in the order of steps and layers.
     pub fn rows(&self) -> &[ScoreRow] {
         &self.rows
+    }
+
+    /// The scores of the last scoring, layer by layer.
+    pub fn latest(&self) -> &[ScoreRow] {
+        ScoreRow::latest(&self.rows)
     }
 
     /// Time spent on scoring.

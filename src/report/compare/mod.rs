@@ -89,8 +89,7 @@ impl Member {
 
     /// Rows of the last scoring.
     fn last_scores(&self) -> &[ScoreRow] {
-        let last = self.run.scores.last().map_or(0, |row| row.step);
-        &self.run.scores[self.run.scores.partition_point(|row| row.step < last)..]
+        ScoreRow::latest(&self.run.scores)
     }
 }
 
