@@ -113,6 +113,7 @@ pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
         score_every: (steps / 100).max(1),
         gamma: Directionality::GAMMA,
         per_head: true,
+        updates_every: 0,
         data: TextData {
             train: &train,
             held_out: &held_out,

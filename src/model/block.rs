@@ -42,6 +42,11 @@ pub struct Block<B: Backend> {
     strengths: [f64; 2],
 }
 
+/// The path of the attention module of a block within its model.
+pub(super) fn attention_path(index: usize) -> String {
+    format!("blocks.{index}.attention")
+}
+
 impl<B: Backend> Block<B> {
     pub(super) fn init(
         config: &TextTransformerConfig,
@@ -119,6 +124,21 @@ impl<B: Backend> Block<B> {
             traces.push(trace);
             output
         })
+    }
+
+    /// All blocks of a model, first to last, with what went on in the attention of each.
+    pub(super) fn trace_all(
+        blocks: &[Self],
+        mut x: Tensor<B, 3>,
+        mask: Option<&AttentionMask<B>>,
+        noise: Option<&Noise>,
+    ) -> (Tensor<B, 3>, Vec<AttentionTrace<B>>) {
+        let mut traces = Vec::with_capacity(blocks.len());
+        for (index, block) in blocks.iter().enumerate() {
+            let noise = noise.map(|n| n.at(format!("layer {index}")));
+            x = block.forward_traced(x, mask, noise.as_ref(), attention_path(index), &mut traces);
+        }
+        (x, traces)
     }
 
     /// Both branches, with the attention given.

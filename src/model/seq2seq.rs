@@ -5,6 +5,7 @@ use burn::nn::{Embedding, LayerNorm, LayerNormConfig};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
+use super::block::attention_path;
 use super::config::{ModelError, NormPlacement, TextTransformerConfig};
 use super::feed_forward::FeedForward;
 use super::residual::Residual;
@@ -337,7 +338,7 @@ impl<B: Backend> HasAttention<B> for EncoderDecoder<B> {
             .map(|(index, block)| AttentionLayer {
                 stack: "decoder".to_owned(),
                 index,
-                module: format!("blocks.{index}.attention"),
+                module: attention_path(index),
                 attention: (&block.attention).into(),
             });
         encoder.chain(decoder).collect()

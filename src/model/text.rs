@@ -5,7 +5,7 @@ use burn::nn::{Embedding, LayerNorm, LayerNormConfig, Linear};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::block::Block;
+use super::block::{Block, attention_path};
 use super::config::{Activation, ModelError, NormPlacement, TextTransformerConfig};
 use super::linear::normal_linear;
 use super::temperature::InverseTemperature;
@@ -179,12 +179,7 @@ impl<B: Backend> TextTransformer<B> {
         mask: Option<&AttentionMask<B>>,
         noise: Option<&Noise>,
     ) -> (Tensor<B, 3>, Vec<AttentionTrace<B>>) {
-        let mut traces = Vec::with_capacity(self.blocks.len());
-        let mut x = self.embed(tokens, noise);
-        for (index, block) in self.blocks.iter().enumerate() {
-            let noise = noise.map(|n| n.at(format!("layer {index}")));
-            x = block.forward_traced(x, mask, noise.as_ref(), attention_path(index), &mut traces);
-        }
+        let (x, traces) = Block::trace_all(&self.blocks, self.embed(tokens, noise), mask, noise);
         (self.finish(x), traces)
     }
 
@@ -252,9 +247,4 @@ impl<B: Backend> HasAttention<B> for TextTransformer<B> {
             })
             .collect()
     }
-}
-
-/// The path of the attention module of a block.
-fn attention_path(index: usize) -> String {
-    format!("blocks.{index}.attention")
 }

@@ -6,10 +6,10 @@ use burn::nn::{Embedding, LayerNorm, LayerNormConfig, Linear};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::block::Block;
+use super::block::{Block, attention_path};
 use super::config::{ModelError, NormPlacement, TextTransformerConfig, invalid};
 use super::linear::normal_linear;
-use crate::attention::{AttentionInit, AttentionLayer, HasAttention, Noise, dropout};
+use crate::attention::{AttentionInit, AttentionLayer, AttentionTrace, HasAttention, Noise, dropout};
 use crate::backend::Precision;
 use crate::random;
 
@@ -225,6 +225,17 @@ impl<B: Backend> ViT<B> {
         self.final_norm.forward(x)
     }
 
+    /// The same, and what went on in each attention layer, in such a way that autodiff gives the gradients of
+    /// the raw scores.
+    pub fn forward_traced(
+        &self,
+        images: Tensor<B, 4>,
+        noise: Option<&Noise>,
+    ) -> (Tensor<B, 3>, Vec<AttentionTrace<B>>) {
+        let (x, traces) = Block::trace_all(&self.blocks, self.embed(images, noise), None, noise);
+        (self.final_norm.forward(x), traces)
+    }
+
     /// The input of the first block.
     ///
     /// # Shape
@@ -248,7 +259,14 @@ impl<B: Backend> ViT<B> {
     /// # Shape
     /// `[batch, channels, image_size, image_size]` to `[batch, n_classes]`.
     pub fn logits(&self, images: Tensor<B, 4>, noise: Option<&Noise>) -> Tensor<B, 2> {
-        let hidden = self.forward(images, noise);
+        self.classify(self.forward(images, noise))
+    }
+
+    /// Logits over the classes, of what [`forward`](Self::forward) gives.
+    ///
+    /// # Shape
+    /// `[batch, n_patches + 1, d_model]` to `[batch, n_classes]`.
+    pub fn classify(&self, hidden: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, _, d_model] = hidden.dims();
         let class_token = hidden.slice([0..batch, 0..1]).reshape([batch, d_model]);
         self.precision.linear(&self.head, class_token)
@@ -276,7 +294,7 @@ impl<B: Backend> HasAttention<B> for ViT<B> {
             .map(|(index, block)| AttentionLayer {
                 stack: "vision".to_owned(),
                 index,
-                module: format!("blocks.{index}.attention"),
+                module: attention_path(index),
                 attention: (&block.attention).into(),
             })
             .collect()

@@ -12,6 +12,7 @@ use super::fit::fit;
 use super::launch::scored;
 use super::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
 use super::task::{TextData, TextTask};
+use super::updates::{UpdateRow, UpdateWatch};
 use crate::model::{TextTransformer, TextTransformerConfig};
 use crate::objective::ObjectiveMode;
 
@@ -39,6 +40,9 @@ pub struct Run {
     pub held_out: Vec<HeldOutRow>,
     /// Scores of every layer over the run.
     pub scores: Vec<ScoreRow>,
+    /// Every layer of every update that was taken apart.
+    #[serde(default)]
+    pub updates: Vec<UpdateRow>,
     /// Seconds that the run took.
     pub seconds: f64,
     /// Seconds of these that were spent on scoring.
@@ -106,6 +110,8 @@ pub struct Experiment<'a> {
     pub gamma: f64,
     /// Whether heads are scored too.
     pub per_head: bool,
+    /// Updates between those that an [`UpdateWatch`] takes apart; 0 takes none.
+    pub updates_every: usize,
     /// The text.
     pub data: TextData<'a>,
     /// Runs that go on at the same time.
@@ -186,7 +192,11 @@ impl Experiment<'_> {
         let model = arm.model.init::<B>(seed, device)?;
         let task = TextTask::<B>::new(arm.objective, self.data, &config)?;
         let mut record = Record::default();
-        fit::<B, _>(model, &task, &config, &mut [&mut record, &mut watcher])?;
+        let mut updates =
+            (self.updates_every > 0).then(|| UpdateWatch::new(task.clone(), self.updates_every));
+        let mut observers: Vec<&mut dyn Observer<_>> = vec![&mut record, &mut watcher];
+        observers.extend(updates.as_mut().map(|watch| watch as &mut dyn Observer<_>));
+        fit::<B, _>(model, &task, &config, &mut observers)?;
         let scoring_seconds = watcher.score.spent().as_secs_f64();
         Ok(Run {
             arm: arm.name.clone(),
@@ -195,6 +205,7 @@ impl Experiment<'_> {
             steps: record.steps,
             held_out: record.held_out,
             scores: watcher.score.into_rows(),
+            updates: updates.map_or(Vec::new(), UpdateWatch::into_rows),
             scoring_seconds,
         })
     }

@@ -5,8 +5,8 @@ use burn::tensor::{Device, ElementConversion, Tensor, TensorData};
 
 use super::config::{TrainConfig, TrainError};
 use super::observer::Evaluation;
-use super::task::Task;
-use crate::attention::Noise;
+use super::task::{Task, TracedTask};
+use crate::attention::{AttentionTrace, Noise};
 use crate::data::vision::{
     Augmentation, CHANNELS, ImageBatch, ImageBatches, Images, Normalisation, evaluation_batch,
 };
@@ -26,7 +26,7 @@ pub struct ImageData<'a> {
 
 /// Classification by a [`ViT`]: the loss on augmented images with mixed and smoothed targets, evaluated on images as
 /// they are, with the share of right answers (top-1).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ImageTask<'a> {
     data: ImageData<'a>,
     batches: ImageBatches<'a>,
@@ -69,6 +69,10 @@ impl<'a> ImageTask<'a> {
             size,
         })
     }
+
+    fn noise(&self, step: usize, part: usize) -> Noise {
+        Noise::new(self.seed, step as u64).at(format!("part {part}"))
+    }
 }
 
 impl<B: AutodiffBackend> Task<B> for ImageTask<'_> {
@@ -109,10 +113,8 @@ impl<B: AutodiffBackend> Task<B> for ImageTask<'_> {
     }
 
     fn loss(&self, model: &ViT<B>, batch: ImageBatch, step: usize, part: usize) -> Tensor<B, 1> {
-        let noise = Noise::new(self.seed, step as u64).at(format!("part {part}"));
-        let device = model.head.weight.val().device();
-        let (images, targets) = tensors(batch, &device);
-        soft_loss(model.logits(images, Some(&noise)), targets)
+        let (images, targets) = tensors(batch, &model.head.weight.val().device());
+        soft_loss(model.logits(images, Some(&self.noise(step, part))), targets)
     }
 
     fn evaluate(&self, model: &ViT<B::InnerBackend>) -> Result<Evaluation, TrainError> {
@@ -137,6 +139,20 @@ impl<B: AutodiffBackend> Task<B> for ImageTask<'_> {
             loss: loss / len as f64,
             accuracy: Some(right as f64 / len as f64),
         })
+    }
+}
+
+impl<B: AutodiffBackend> TracedTask<B> for ImageTask<'_> {
+    fn loss_traced(
+        &self,
+        model: &ViT<B>,
+        batch: ImageBatch,
+        step: usize,
+        part: usize,
+    ) -> (Tensor<B, 1>, Vec<AttentionTrace<B>>) {
+        let (images, targets) = tensors(batch, &model.head.weight.val().device());
+        let (hidden, traces) = model.forward_traced(images, Some(&self.noise(step, part)));
+        (soft_loss(model.classify(hidden), targets), traces)
     }
 }
 

@@ -16,7 +16,8 @@ use super::observer::{Event, Observer, ScoreRow, ScoreWatch};
 use super::recipe::Recipe;
 use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
 use super::state::TrainState;
-use super::task::{Task, TextTask};
+use super::task::{TextTask, TracedTask};
+use super::updates::UpdateWatch;
 use crate::attention::HasAttention;
 use crate::backend::Precision;
 use crate::bilinear::Summary;
@@ -136,7 +137,7 @@ impl Launch<'_> {
     ) -> Result<RunInfo, TrainError>
     where
         B: AutodiffBackend,
-        T: Task<B>,
+        T: TracedTask<B> + Clone,
         <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
     {
         config.check()?;
@@ -144,12 +145,15 @@ impl Launch<'_> {
         let others = others::<B>(device, self.recipe.train.devices, self.file)?;
         let info = self.info::<B>(config, device, model.num_params(), input);
         let (writer, checkpoint) = self.writer::<B>(info, input.tokenizer)?;
+        let updates = self.recipe.updates;
         let mut forward = Forward {
             index: self.index,
             watch: self.watch,
             writer,
+            updates: updates.map(|updates| UpdateWatch::new(task.clone(), updates.every)),
         };
-        let result = restore(TrainState::new(model, config), checkpoint.as_ref())
+        let result = forward
+            .restore(TrainState::new(model, config), checkpoint.as_ref())
             .and_then(|state| fit_from(state, task, config, &others, &mut forward, &mut []));
         let mut writer = forward.writer;
         match result {
@@ -192,6 +196,7 @@ impl Launch<'_> {
             step: 0,
             seconds: 0.0,
             scoring_seconds: 0.0,
+            updates_seconds: 0.0,
             resumed: Vec::new(),
             error: None,
         }
@@ -213,7 +218,7 @@ impl Launch<'_> {
                 ..info
             };
             let (writer, latest) = RunWriter::resume(self.folder, tokenizer, info, keep, watch, self.stop)?;
-            return Ok((self.with_tensorboard(writer)?, latest));
+            return Ok((self.with_logs(writer)?, latest));
         }
         let recipe = self.recipe.to_toml();
         let new = NewRun {
@@ -221,15 +226,18 @@ impl Launch<'_> {
             tokenizer,
         };
         let writer = RunWriter::create(self.folder, new, info, keep, watch, self.stop)?;
-        Ok((self.with_tensorboard(writer)?, None))
+        Ok((self.with_logs(writer)?, None))
     }
 
-    fn with_tensorboard<B: AutodiffBackend>(&self, writer: RunWriter<B>) -> Result<RunWriter<B>, TrainError> {
+    /// The logs that the recipe asks for beside those that every run has.
+    fn with_logs<B: AutodiffBackend>(&self, mut writer: RunWriter<B>) -> Result<RunWriter<B>, TrainError> {
         if self.recipe.log.tensorboard {
-            writer.with_tensorboard()
-        } else {
-            Ok(writer)
+            writer = writer.with_tensorboard()?;
         }
+        if self.recipe.updates.is_some() {
+            writer = writer.with_updates()?;
+        }
+        Ok(writer)
     }
 }
 
@@ -262,16 +270,6 @@ fn same_run(folder: &Path, before: &RunInfo, now: &RunInfo) -> Result<(), TrainE
     Ok(())
 }
 
-fn restore<B: AutodiffBackend, M: AutodiffModule<B>>(
-    state: TrainState<B, M>,
-    checkpoint: Option<&Checkpoint>,
-) -> Result<TrainState<B, M>, TrainError> {
-    match checkpoint {
-        Some(checkpoint) => checkpoint.restore(state),
-        None => Ok(state),
-    }
-}
-
 /// The devices that follow a device, by their numbers. Where a backend has the one only, as the CPU, it is that one
 /// again: its threads are then shared.
 fn others<B: AutodiffBackend>(
@@ -299,22 +297,56 @@ fn others<B: AutodiffBackend>(
 }
 
 /// Passes on what happens in a run.
-struct Forward<'a, B> {
+struct Forward<'a, B, T>
+where
+    B: AutodiffBackend,
+    T: TracedTask<B>,
+{
     index: usize,
     watch: &'a (dyn Fn(RunEvent) + Sync),
     writer: RunWriter<B>,
+    updates: Option<UpdateWatch<T, B>>,
 }
 
-impl<B, M> Observer<M> for Forward<'_, B>
+impl<B, T> Forward<'_, B, T>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B>,
-    M::InnerModule: HasAttention<B::InnerBackend>,
+    T: TracedTask<B>,
+    <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
 {
-    fn observe(&mut self, event: &Event<'_, M>) -> Result<(), TrainError> {
+    /// Brings a state, and what is kept beside it, to where a checkpoint was taken.
+    fn restore(
+        &mut self,
+        state: TrainState<B, T::Model>,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<TrainState<B, T::Model>, TrainError> {
+        let Some(checkpoint) = checkpoint else {
+            return Ok(state);
+        };
+        let state = checkpoint.restore(state)?;
+        if let Some(updates) = &mut self.updates {
+            checkpoint.restore_updates(|stored| updates.restore(&state.model, stored))?;
+        }
+        Ok(state)
+    }
+}
+
+impl<B, T> Observer<T::Model> for Forward<'_, B, T>
+where
+    B: AutodiffBackend,
+    T: TracedTask<B>,
+    <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
+{
+    fn observe(&mut self, event: &Event<'_, T::Model>) -> Result<(), TrainError> {
         let run = self.index;
         let before = self.writer.scores().rows().len();
         self.writer.observe(event)?;
+        if let Some(updates) = &mut self.updates {
+            let before = updates.rows().len();
+            updates.observe(event)?;
+            self.writer
+                .log_updates(&updates.rows()[before..], updates.spent())?;
+        }
         if let Some(event) = scored(run, &self.writer.scores().rows()[before..]) {
             (self.watch)(event);
         }
@@ -327,14 +359,16 @@ where
     }
 }
 
-impl<B, M> Keeper<B, M> for Forward<'_, B>
+impl<B, T> Keeper<B, T::Model> for Forward<'_, B, T>
 where
     B: AutodiffBackend,
-    M: AutodiffModule<B>,
-    M::InnerModule: HasAttention<B::InnerBackend>,
+    T: TracedTask<B>,
+    <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
 {
-    fn keep(&mut self, state: &TrainState<B, M>, improved: bool) -> Result<(), TrainError> {
-        self.writer.keep(state, improved)
+    fn keep(&mut self, state: &TrainState<B, T::Model>, improved: bool) -> Result<(), TrainError> {
+        let updates = self.updates.as_ref();
+        self.writer
+            .keep_with(state, improved, || updates.map(UpdateWatch::state))
     }
 }
 

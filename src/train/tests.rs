@@ -218,6 +218,7 @@ fn runs_side_by_side_are_the_runs_one_by_one() {
         score_every: 3,
         gamma: 2.0,
         per_head: false,
+        updates_every: 4,
         data: TextData {
             train: &train,
             held_out: &held_out,
@@ -248,6 +249,11 @@ fn runs_side_by_side_are_the_runs_one_by_one() {
     // The same seed starts from the same weights: decoder and encoder score alike before the first update.
     let runs = plan(2).run::<B>(&device, &|_| {}).unwrap();
     assert_eq!(runs[0].scores[0].scores, runs[2].scores[0].scores);
+    // The first update, every fourth and the last, of two layers.
+    for run in &runs {
+        let watched: Vec<usize> = run.updates.iter().map(|row| row.step).collect();
+        assert_eq!(watched, [1, 1, 4, 4, 6, 6]);
+    }
 }
 
 #[test]

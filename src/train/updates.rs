@@ -1,78 +1,28 @@
 //! A watcher of what each update does to the bilinear forms.
 
-use std::io::Write;
+mod layer;
+mod row;
+
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use burn::module::AutodiffModule;
-use burn::tensor::Tensor;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use serde::{Deserialize, Serialize};
+use burn::tensor::{Tensor, TensorData};
+
+use layer::{LayerGradient, Watched};
+pub use row::UpdateRow;
 
 use super::capture::{CaptureError, capture};
+use super::checkpoints::Named;
 use super::config::TrainError;
 use super::observer::{Event, Observer};
 use super::task::TracedTask;
 use crate::attention::HasAttention;
-use crate::bilinear::{BilinearError, BilinearForm, Directionality, PairSymmetry, WeightGradients};
+use crate::bilinear::{BilinearForm, PairSymmetry};
 
-/// What one update did to the form of one layer, and what its gradient says.
-///
-/// All are of whole layers, heads summed. Symmetries are absent for zero matrices.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UpdateRow {
-    /// Updates done, the watched one included.
-    pub step: usize,
-    /// Index of the self-attention layer, from 0.
-    pub layer: usize,
-    /// Symmetry of `W_qk` after the update.
-    pub weights_symmetry: Option<f64>,
-    /// Its directionality, variant `Excess`.
-    pub weights_directionality: f64,
-    /// Symmetry of `G = Σ_h Xᵀ B_h X`, the gradient in the form itself.
-    pub gradient_symmetry: Option<f64>,
-    /// Directionality of `G`, variant `Excess`.
-    pub gradient_directionality: f64,
-    /// `Σ β_ij β_ji / Σ β_ij²` over pairs of different positions, all heads: see
-    /// [`PairSymmetry::symmetry`](crate::bilinear::PairSymmetry::symmetry).
-    pub pair_symmetry: Option<f64>,
-    /// The share of pairs whose both ends carry an error:
-    /// [`PairSymmetry::mutual`](crate::bilinear::PairSymmetry::mutual).
-    pub mutual_pairs: Option<f64>,
-    /// Symmetry of the exact update `ΔW_qk` of this step.
-    pub update_symmetry: Option<f64>,
-    /// Directionality of the update, variant `Excess`.
-    pub update_directionality: f64,
-    /// Frobenius norm of the update.
-    pub update_norm: f64,
-    /// Cosine between the update and what plain gradient descent would do to first order.
-    pub first_order_cosine: Option<f64>,
-    /// Symmetry of `W_qk − W_qk(0)`, all that training has added.
-    pub change_symmetry: Option<f64>,
-    /// Its directionality, variant `Excess`.
-    pub change_directionality: f64,
-    /// Its Frobenius norm.
-    pub change_norm: f64,
-    /// `‖Σ ΔW_qk − (W_qk − W_qk(0))‖` over that norm: what the exact updates, accumulated from one watched step to
-    /// the next, miss of the change of the weights. Rounding alone.
-    pub accumulation_error: f64,
-}
-
-impl UpdateRow {
-    /// Writes rows as CSV with a header.
-    ///
-    /// # Errors
-    /// What the writer says.
-    pub fn write_csv(rows: &[Self], writer: impl Write) -> std::io::Result<()> {
-        let mut csv = csv::Writer::from_writer(writer);
-        for row in rows {
-            csv.serialize(row).map_err(std::io::Error::other)?;
-        }
-        csv.flush()
-    }
-}
-
-/// Takes every k-th update, the first and the last of a run apart. Changes are counted from where the run begins, or is
-/// resumed.
+/// Takes every k-th update, the first and the last of a run apart. Changes are counted from where it began to watch; in
+/// a run that a [recipe](super::recipe) describes that is the first update, however often the run is resumed.
 ///
 /// It owns a task like that of the run: batches, corruption and dropout are addressed by step, so the batch of a
 /// watched update is made again, run through the model as it was before the update, and its gradient is the one that
@@ -102,24 +52,13 @@ where
 {
     task: T,
     every: usize,
-    /// Updates done when the run began or was resumed, and those at its end.
+    /// Updates done when it began to watch, and those at the end of the run.
     span: (usize, usize),
     layers: Vec<Watched<B::InnerBackend>>,
     /// The model before the update that comes next, if that is watched.
     before: Option<T::Model>,
     rows: Vec<UpdateRow>,
     spent: Duration,
-}
-
-/// What is kept of a layer.
-#[derive(Debug)]
-struct Watched<B: Backend> {
-    module: String,
-    first: Tensor<B, 2>,
-    /// At the last watched step.
-    last: BilinearForm<B>,
-    /// The exact updates from one watched step to the next, summed.
-    sum: Tensor<B, 2>,
 }
 
 impl<T, B> UpdateWatch<T, B>
@@ -161,23 +100,29 @@ where
         step == done + 1 || step == steps || step.is_multiple_of(self.every)
     }
 
-    fn begin(&mut self, model: &T::Model) -> Result<(), CaptureError> {
-        self.layers = forms::<B, T>(model)?
+    /// What it must be given again to go on in another process, beside the model.
+    pub(super) fn state(&self) -> Vec<Named> {
+        self.layers.iter().flat_map(Watched::state).collect()
+    }
+
+    /// Goes on where another left off, which watched from the first update.
+    ///
+    /// # Errors
+    /// What of the state does not fit the model.
+    pub(super) fn restore(
+        &mut self,
+        model: &T::Model,
+        mut state: BTreeMap<String, TensorData>,
+    ) -> Result<(), String> {
+        let layers = watched::<B, T>(model).map_err(|error| error.to_string())?;
+        self.layers = layers
             .into_iter()
-            .map(|(module, form)| {
-                let first = form.full();
-                Watched {
-                    module,
-                    sum: first.zeros_like(),
-                    first,
-                    last: form,
-                }
-            })
-            .collect();
-        if self.layers.is_empty() {
-            return Err(CaptureError::NoAttention);
+            .map(|layer| layer.restored(&mut state))
+            .collect::<Result<_, _>>()?;
+        match state.keys().next() {
+            Some(name) => Err(format!("it holds '{name}', which the model has not")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn watch(&mut self, step: usize, before: &T::Model, after: &T::Model) -> Result<(), TrainError> {
@@ -207,6 +152,23 @@ where
     }
 }
 
+/// All layers of a model as they are now.
+fn watched<B, T>(model: &T::Model) -> Result<Vec<Watched<B::InnerBackend>>, CaptureError>
+where
+    B: AutodiffBackend,
+    T: TracedTask<B>,
+    <T::Model as AutodiffModule<B>>::InnerModule: HasAttention<B::InnerBackend>,
+{
+    let forms = forms::<B, T>(model)?;
+    if forms.is_empty() {
+        return Err(CaptureError::NoAttention);
+    }
+    Ok(forms
+        .into_iter()
+        .map(|(module, form)| Watched::new(module, form))
+        .collect())
+}
+
 /// The forms of all layers, with their names and outside any graph.
 type Forms<B> = Vec<(String, BilinearForm<B>)>;
 
@@ -228,13 +190,6 @@ where
             Ok((layer.module, form))
         })
         .collect()
-}
-
-/// What the batches of one update say of one layer, summed.
-struct LayerGradient<B: Backend> {
-    weights: WeightGradients<B>,
-    total: Tensor<B, 2>,
-    pairs: PairSymmetry,
 }
 
 fn layer_gradients<B, T>(
@@ -281,57 +236,6 @@ fn pairs<B: Backend>(beta: &Tensor<B, 4>) -> PairSymmetry {
     PairSymmetry::of(&beta, n)
 }
 
-impl<B: Backend> Watched<B> {
-    fn row(
-        &mut self,
-        step: usize,
-        layer: usize,
-        before: &BilinearForm<B>,
-        after: &BilinearForm<B>,
-        gradient: &LayerGradient<B>,
-    ) -> Result<UpdateRow, BilinearError> {
-        let update = before.update_to(after)?;
-        let moments = update.moments();
-        // The rate does not change a cosine.
-        let first_order = before.first_order_update(&gradient.weights, 1.0)?;
-        self.sum = self.sum.clone() + self.last.update_to(after)?.full();
-        self.last = after.clone();
-        let change = after.full() - self.first.clone();
-        let missed = norm(self.sum.clone() - change.clone());
-        let change = BilinearForm::from_matrix(change)?.moments();
-        let total = BilinearForm::from_matrix(gradient.total.clone())?.moments();
-        let weights = after.moments();
-        let excess = Directionality::excess();
-        Ok(UpdateRow {
-            step,
-            layer,
-            weights_symmetry: weights.symmetry(),
-            weights_directionality: weights.directionality(excess)?,
-            gradient_symmetry: total.symmetry(),
-            gradient_directionality: total.directionality(excess)?,
-            pair_symmetry: gradient.pairs.symmetry,
-            mutual_pairs: gradient.pairs.mutual,
-            update_symmetry: moments.symmetry(),
-            update_directionality: moments.directionality(excess)?,
-            update_norm: moments.frobenius_norm(),
-            first_order_cosine: update.cosine(&first_order)?,
-            change_symmetry: change.symmetry(),
-            change_directionality: change.directionality(excess)?,
-            change_norm: change.frobenius_norm(),
-            accumulation_error: if missed == 0.0 {
-                0.0
-            } else {
-                missed / change.frobenius_norm()
-            },
-        })
-    }
-}
-
-fn norm<B: Backend>(x: Tensor<B, 2>) -> f64 {
-    let data = x.into_data();
-    data.iter::<f64>().map(|x| x * x).sum::<f64>().sqrt()
-}
-
 impl<T, B> Observer<T::Model> for UpdateWatch<T, B>
 where
     B: AutodiffBackend,
@@ -342,10 +246,13 @@ where
         let begin = Instant::now();
         match event {
             Event::Start { model, steps, done } => {
-                self.span = (*done, *steps);
-                self.begin(model)
-                    .map_err(|source| TrainError::Updates { step: *done, source })?;
-                self.before = Some((*model).clone());
+                self.span = (0, *steps);
+                if self.layers.is_empty() {
+                    self.span.0 = *done;
+                    self.layers = watched::<B, T>(model)
+                        .map_err(|source| TrainError::Updates { step: *done, source })?;
+                }
+                self.before = self.is_due(done + 1).then(|| (*model).clone());
             }
             Event::Step { row, model } => {
                 if let Some(before) = self.before.take() {

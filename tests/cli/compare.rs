@@ -30,6 +30,7 @@ data = { kind = "text", paths = ["wikipedia/*.jsonl"], on_bad = "skip", length =
 tokenizer = { kind = "bytes" }
 train = { steps = 20, batch_size = 4, accumulation = 1, learning_rate = 1e-3, warmup_steps = 2, eval_every = 10 }
 score = { every = 5, heads = true }
+updates = { every = 10 }
 log = { tensorboard = true }
 [[arms]]
 name = "independent"
@@ -89,7 +90,8 @@ fn runs_are_trained_and_compared() {
         1
     );
 
-    // 20 updates and 2 evaluations, and 5 scorings of 2 layers by 2 scores with their medians.
+    // 20 updates and 2 evaluations, and 5 scorings of 2 layers by 2 scores with their medians; likewise the updates 1,
+    // 10 and 20.
     let run = folder.join("runs/symmetric-seed1");
     let events: Vec<_> = fs::read_dir(&run)
         .unwrap()
@@ -98,7 +100,10 @@ fn runs_are_trained_and_compared() {
         .collect();
     let content = fs::read(&events[0]).unwrap();
     let records = records(&content);
-    assert_eq!((events.len(), records.len()), (1, 1 + 20 * 3 + 2 + 5 * 2 * 3));
+    assert_eq!(
+        (events.len(), records.len()),
+        (1, 1 + 20 * 3 + 2 + (5 + 3) * 2 * 3)
+    );
     let has = |tag: &str| {
         let tag = tag.as_bytes();
         records
@@ -106,6 +111,7 @@ fn runs_are_trained_and_compared() {
             .any(|record| record.windows(tag.len()).any(|part| part == tag))
     };
     assert!(has("train/loss") && has("held_out/loss") && has("symmetry/layer_01"));
+    assert!(has("update_symmetry/median") && has("update_cosine/layer_00"));
 
     let compare = wqk(
         folder,
@@ -120,6 +126,9 @@ fn runs_are_trained_and_compared() {
     );
     let page = fs::read_to_string(folder.join("report/index.html")).unwrap();
     assert!(page.contains("Supplementary Figure 5a") && page.contains("the same folder as"));
+    assert!(page.contains("<h2>Updates: 2 layers on Wikipedia</h2>"));
+    let updates = fs::read_to_string(folder.join("report/updates_2_layers_on_wikipedia.svg")).unwrap();
+    assert!(updates.contains("encoder, symmetric") && updates.contains("Symmetry of the weights"));
     // A report is replaced by a newer one.
     said(&wqk(folder, &["compare", "runs", "-o", "report", "--quiet"]), 0);
 

@@ -49,6 +49,7 @@ impl Place {
             data = {{ kind = "text", paths = ["{}"], length = 32, held_out = 0.05 }}
             tokenizer = {{ kind = "characters" }}
             score = {{ every = 5, heads = true }}
+            updates = {{ every = 4 }}
             checkpoint = {{ every = 7, keep_last = 2, keep_best = true }}
             average = {{ decay = 0.9, every = 3, from = 10 }}
             [train]
@@ -113,7 +114,7 @@ fn refused(command: Command) -> String {
 }
 
 /// The content of a log without its times.
-fn timeless(run: &Path) -> [String; 4] {
+fn timeless(run: &Path) -> [String; 5] {
     let text = |name: &str| fs::read_to_string(run.join(name)).unwrap();
     let steps: String = text("steps.csv")
         .lines()
@@ -129,7 +130,13 @@ fn timeless(run: &Path) -> [String; 4] {
             event.to_string() + "\n"
         })
         .collect();
-    [steps, text("held_out.csv"), text("scores.csv"), events]
+    [
+        steps,
+        text("held_out.csv"),
+        text("scores.csv"),
+        text("updates.csv"),
+        events,
+    ]
 }
 
 /// Two runs are the same: their logs but for the times, and their last checkpoints to the byte.
@@ -148,6 +155,7 @@ fn assert_same(a: &Path, b: &Path) {
         "model.safetensors",
         "optimiser.safetensors",
         "average.safetensors",
+        "updates.safetensors",
     ] {
         assert!(
             fs::read(a.join(file)).unwrap() == fs::read(b.join(file)).unwrap(),
@@ -205,6 +213,10 @@ fn survives_being_killed(backend: &str) {
     assert_eq!(run.held_out.len(), STEPS / 10);
     assert_eq!(run.scores.len(), 2 * (1 + STEPS / 5));
     assert_eq!(run.scores[0].scores.heads.as_ref().unwrap().len(), 2);
+    // The first update and every fourth; what they have added is the change of the weights since the first.
+    assert_eq!(run.updates.len(), 2 * (1 + STEPS / 4));
+    let end = run.updates.last().unwrap();
+    assert!(end.accumulation_error < 1e-4, "{end:?}");
 }
 
 #[cfg(all(unix, feature = "flex"))]
@@ -454,6 +466,7 @@ fn images_are_trained_on_and_resumed() {
         augmentation = {{ label_smoothing = 0.01 }}
         train = {{ epochs = 3.0, batch_size = 8, accumulation = 1, warmup_epochs = 1.0, eval_every = 5 }}
         average = {{ decay = 0.5, every = 2 }}
+        updates = {{ every = 4 }}
         checkpoint = {{ every = 5, keep_last = 9 }}
         "#,
         place.path("cifar10").display()

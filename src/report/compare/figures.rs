@@ -23,14 +23,14 @@ pub struct NamedFigure {
 
 /// How the curves of several runs are laid over each other.
 #[derive(Debug, Clone, Copy)]
-struct Canvas<'a> {
+pub(super) struct Canvas<'a> {
     published: Option<&'a Published>,
 }
 
 impl Comparison {
     /// All figures: for each model and data, scores by encoder and decoder (Figure 3, Supplementary Figures
-    /// 3 and 4), and for each group with several initialisations, these beside each other (Supplementary
-    /// Figure 5).
+    /// 3 and 4) and, where updates were taken apart, what they do; for each group with several initialisations,
+    /// these beside each other (Supplementary Figure 5).
     ///
     /// With published curves, all are drawn over the share of the training that is done, since published
     /// runs are rarely as long as one's own.
@@ -39,6 +39,7 @@ impl Comparison {
         let mut figures = Vec::new();
         for together in self.by_model() {
             figures.extend(canvas.emergence(&together));
+            figures.extend(canvas.updates(&together));
         }
         for group in self.groups.iter().filter(|group| group.arms.len() > 1) {
             figures.extend(canvas.initialisation(group));
@@ -77,18 +78,7 @@ impl Canvas<'_> {
         let Some((first, _)) = shown.first() else {
             return Vec::new();
         };
-        let setting = &first.setting;
-        let differing: Vec<String> = setting
-            .differing
-            .iter()
-            .filter(|(field, _)| !field.starts_with("objective"))
-            .map(|(field, value)| format!("{field} = {value}"))
-            .collect();
-        let title = [format!("{} layers on {}", setting.layers, setting.data)]
-            .into_iter()
-            .chain(differing)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let title = title(first);
         let section = format!("Symmetry and directionality: {title}");
         let mut figures = Vec::new();
         for score in [Score::Symmetry, Score::Directionality] {
@@ -215,7 +205,7 @@ impl Canvas<'_> {
     }
 
     /// Median and quartiles, over runs and whatever each gives at a step.
-    fn summary(
+    pub(super) fn summary(
         self,
         name: &str,
         runs: &[Member],
@@ -276,7 +266,7 @@ impl Canvas<'_> {
         Series::new(name, &x, values, colour).dashed()
     }
 
-    fn x(self) -> Axis {
+    pub(super) fn x(self) -> Axis {
         match self.published {
             Some(_) => Axis::linear("training done (%)"),
             None => Axis::linear("updates"),
@@ -290,7 +280,7 @@ impl Canvas<'_> {
         }
     }
 
-    fn named(self, name: &str, section: &str, figure: Figure, caption: &str) -> NamedFigure {
+    pub(super) fn named(self, name: &str, section: &str, figure: Figure, caption: &str) -> NamedFigure {
         NamedFigure {
             name: name.to_owned(),
             section: section.to_owned(),
@@ -350,8 +340,24 @@ fn capital(text: &str) -> String {
     })
 }
 
+/// What groups that differ in their objective alone have in common.
+pub(super) fn title(group: &Group) -> String {
+    let setting = &group.setting;
+    let differing = setting
+        .differing
+        .iter()
+        .filter(|(field, _)| !field.starts_with("objective"))
+        .map(|(field, value)| format!("{field} = {value}"));
+    let first = format!("{} layers on {}", setting.layers, setting.data);
+    [first]
+        .into_iter()
+        .chain(differing)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
 /// The mode; with the initialisation where it is not the paper's.
-fn arm_label(mode: &str, arm: &InitArm) -> String {
+pub(super) fn arm_label(mode: &str, arm: &InitArm) -> String {
     if arm.is_baseline {
         mode.to_owned()
     } else {

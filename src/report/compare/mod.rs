@@ -16,6 +16,7 @@ mod setting;
 mod speed_up;
 mod student_t;
 mod tables;
+mod updates;
 
 pub use effect::Effect;
 pub use figures::NamedFigure;

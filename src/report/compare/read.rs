@@ -25,14 +25,17 @@ fn damage(recipe: &str, info: &RunInfo, run: &Run) -> Option<String> {
         .iter()
         .map(|row| ("held_out.csv", row.step, row.loss));
     let scores = run.scores.iter().map(|row| ("scores.csv", row.step, 0.0));
+    let updates = run.updates.iter().map(|row| ("updates.csv", row.step, 0.0));
     let beyond = |&(_, step, loss): &(_, usize, f64)| step > info.steps || !loss.is_finite();
-    if let Some((file, step, _)) = steps.chain(held_out).chain(scores).find(beyond) {
+    let mut rows = steps.chain(held_out).chain(scores).chain(updates);
+    if let Some((file, step, _)) = rows.find(beyond) {
         return Some(format!("its {file} is damaged at update {step}"));
     }
     if let Some(row) = run.scores.iter().find(|row| row.layer >= DEEPEST) {
         return Some(format!("its scores.csv is damaged at layer {}", row.layer));
     }
-    // A run that came to its end was evaluated and scored there.
+    // A run that came to its end was evaluated and scored there, and its last update taken apart where any were.
+    let watched = run.updates.last().map(|row| ("updates.csv", Some(row.step)));
     let ends = [
         ("steps.csv", run.steps.last().map(|row| row.step)),
         ("held_out.csv", run.held_out.last().map(|row| row.step)),
@@ -40,6 +43,7 @@ fn damage(recipe: &str, info: &RunInfo, run: &Run) -> Option<String> {
     ];
     let (file, _) = ends
         .into_iter()
+        .chain(watched)
         .filter(|_| info.status == RunStatus::Finished)
         .find(|(_, end)| *end != Some(info.steps))?;
     Some(format!("its {file} lacks the end of the run"))

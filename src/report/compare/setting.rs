@@ -22,7 +22,16 @@ pub struct Setting {
 }
 
 /// What two runs may differ in and still be compared.
-const APART: [&str; 7] = ["name", "seeds", "init", "score", "checkpoint", "about", "log"];
+const APART: [&str; 8] = [
+    "name",
+    "seeds",
+    "init",
+    "score",
+    "updates",
+    "checkpoint",
+    "about",
+    "log",
+];
 
 impl Setting {
     /// Reads the setting of a run off its recipe.

@@ -73,6 +73,7 @@ impl Fake {
             step: self.done,
             seconds: 10.0,
             scoring_seconds: 0.0,
+            updates_seconds: 0.0,
             resumed: Vec::new(),
             error: (self.status == RunStatus::Failed).then(|| "the disk is full".to_owned()),
         };

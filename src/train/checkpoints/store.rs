@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{sha256, sync_folder, write_synced};
 use super::moments::{moments, set_moments};
-use super::weights::{self, parameters, set_parameters};
+use super::weights::{self, Named, parameters, set_parameters};
 use crate::train::config::TrainError;
 use crate::train::state::{Best, TrainState};
 
 const MODEL: &str = "model.safetensors";
 const OPTIMISER: &str = "optimiser.safetensors";
 const AVERAGE: &str = "average.safetensors";
+const UPDATES: &str = "updates.safetensors";
 const STATE: &str = "state.json";
 /// The version of the format.
 const FORMAT: u32 = 1;
@@ -153,6 +154,16 @@ impl Checkpoints {
         state: &TrainState<B, M>,
         logs: BTreeMap<String, u64>,
     ) -> Result<(), TrainError> {
+        self.save_with(state, logs, None)
+    }
+
+    /// The same with the state of a watcher of updates.
+    pub(in crate::train) fn save_with<B: AutodiffBackend, M: AutodiffModule<B>>(
+        &self,
+        state: &TrainState<B, M>,
+        logs: BTreeMap<String, u64>,
+        updates: Option<Vec<Named>>,
+    ) -> Result<(), TrainError> {
         let target = self.path(state.step);
         if !target.exists() {
             let failed = |source| TrainError::unwritable(&target, source);
@@ -161,7 +172,7 @@ impl Checkpoints {
                 .prefix(".draft-")
                 .tempdir_in(&self.folder)
                 .map_err(failed)?;
-            write(draft.path(), state, logs).map_err(failed)?;
+            write(draft.path(), state, logs, updates).map_err(failed)?;
             fs::rename(draft.keep(), &target).map_err(failed)?;
             sync_folder(&self.folder).map_err(failed)?;
         }
@@ -204,6 +215,7 @@ fn write<B: AutodiffBackend, M: AutodiffModule<B>>(
     folder: &Path,
     state: &TrainState<B, M>,
     logs: BTreeMap<String, u64>,
+    updates: Option<Vec<Named>>,
 ) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -211,7 +223,7 @@ fn write<B: AutodiffBackend, M: AutodiffModule<B>>(
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     }
     let mut files = BTreeMap::new();
-    let mut tensors = |name: &str, tensors: Vec<weights::Named>| {
+    let mut tensors = |name: &str, tensors: Vec<Named>| {
         let hash = write_synced(&folder.join(name), |sink| weights::write(sink, &tensors))?;
         files.insert(name.to_owned(), hash);
         Ok::<_, io::Error>(())
@@ -220,6 +232,9 @@ fn write<B: AutodiffBackend, M: AutodiffModule<B>>(
     tensors(OPTIMISER, moments(&state.optimiser, &state.model))?;
     if let Some(average) = &state.average {
         tensors(AVERAGE, parameters(average.model()))?;
+    }
+    if let Some(updates) = updates {
+        tensors(UPDATES, updates)?;
     }
     let info = CheckpointInfo {
         format: FORMAT,
@@ -273,8 +288,10 @@ impl Checkpoint {
         for file in [MODEL, OPTIMISER] {
             checkpoint.content(file)?;
         }
-        if checkpoint.has_average() {
-            checkpoint.content(AVERAGE)?;
+        for file in [AVERAGE, UPDATES] {
+            if checkpoint.info.files.contains_key(file) {
+                checkpoint.content(file)?;
+            }
         }
         Ok(checkpoint)
     }
@@ -333,6 +350,14 @@ impl Checkpoint {
             seconds: self.info.seconds,
             best: self.info.best,
         })
+    }
+
+    /// Hands the stored state of a watcher of updates to what restores it.
+    pub(in crate::train) fn restore_updates(
+        &self,
+        restore: impl FnOnce(BTreeMap<String, TensorData>) -> Result<(), String>,
+    ) -> Result<(), TrainError> {
+        restore(self.tensors(UPDATES)?).map_err(|problem| self.misfit(UPDATES, &problem))
     }
 
     fn tensors(&self, file: &str) -> Result<BTreeMap<String, TensorData>, TrainError> {

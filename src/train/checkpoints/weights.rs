@@ -13,7 +13,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 
 /// A tensor on the host, by the name under which it is stored.
-pub(super) type Named = (String, TensorData);
+pub(in crate::train) type Named = (String, TensorData);
 
 /// The floating-point parameters of a module, in its order.
 pub(super) fn parameters<B: Backend, M: Module<B>>(module: &M) -> Vec<Named> {
@@ -119,7 +119,7 @@ impl<B: Backend> ModuleMapper<B> for Place {
 }
 
 /// The data, if it has the shape and precision of the tensor that it is to replace.
-pub(super) fn fitting<B: Backend, const D: usize>(
+pub(in crate::train) fn fitting<B: Backend, const D: usize>(
     name: &str,
     data: TensorData,
     old: &Tensor<B, D>,

@@ -27,6 +27,8 @@
 //! [train]                                  # the paper's values are the defaults
 //! [score]
 //! every = 1000
+//! [updates]                                # takes every 100th update apart; without the section none
+//! every = 100
 //! [checkpoint]
 //! every = 1000
 //! [log]
@@ -55,7 +57,9 @@ use toml::Table;
 pub use file::{Options, RecipeFile};
 pub use model::{ModelFields, ModelSection};
 pub(super) use sections::HELD_OUT;
-pub use sections::{AverageSection, DataSection, LogSection, ScoreSection, TokenizerSection, TrainSection};
+pub use sections::{
+    AverageSection, DataSection, LogSection, ScoreSection, TokenizerSection, TrainSection, UpdatesSection,
+};
 
 use super::checkpoints::{CheckpointConfig, sha256};
 use super::config::{TrainConfig, TrainError};
@@ -96,6 +100,9 @@ pub struct Recipe {
     /// When layers are scored.
     #[serde(default)]
     pub score: ScoreSection,
+    /// Which updates are taken apart; none where it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<UpdatesSection>,
     /// An average of the weights, which is evaluated beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average: Option<AverageSection>,
@@ -176,6 +183,12 @@ impl Recipe {
             .map_err(|(field, problem)| file::problem(file, &field, &problem))?;
         if self.checkpoint.keep_last == 0 {
             return refuse("checkpoint.keep_last", "0, but must be at least 1");
+        }
+        if self.updates.is_some_and(|updates| updates.every == 0) {
+            return refuse(
+                "updates.every",
+                "0, but must be at least 1: leave the section out to take no update apart",
+            );
         }
         if !self.score.gamma.is_finite() {
             return refuse(

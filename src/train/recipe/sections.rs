@@ -186,6 +186,20 @@ impl Default for ScoreSection {
     }
 }
 
+/// Which updates are taken apart: see [`UpdateWatch`](crate::train::UpdateWatch).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UpdatesSection {
+    /// Updates between those that are taken apart; the first and the last always are.
+    pub every: usize,
+}
+
+impl Default for UpdatesSection {
+    fn default() -> Self {
+        Self { every: 100 }
+    }
+}
+
 /// What is logged beside the tables of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

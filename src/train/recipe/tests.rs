@@ -199,6 +199,14 @@ fn what_is_wrong_is_named_with_file_and_field() {
             with("[tokenizer]\nkind = \"characters\"", ""),
             ["tokenizer", "needs it"],
         ),
+        (
+            with("[train]", "[updates]\nevery = 0\n[train]"),
+            ["updates.every", "leave the section out"],
+        ),
+        (
+            with("[train]", "[updates]\nevrey = 10\n[train]"),
+            ["updates", "evrey"],
+        ),
         (with("[train]", "[train"), ["line 17", "not TOML"]),
     ] {
         let error = runs(&text, &Options::default()).unwrap_err().to_string();

@@ -13,6 +13,7 @@ use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints};
 use crate::train::experiment::Run;
 use crate::train::observer::{HeldOutRow, ScoreRow, StepRow};
 use crate::train::recipe::Recipe;
+use crate::train::updates::UpdateRow;
 
 /// The folder of a run, for reading.
 ///
@@ -158,6 +159,17 @@ impl RunFolder {
         Ok(rows)
     }
 
+    /// Every layer of every update that was taken apart; none where the recipe did not ask for it.
+    ///
+    /// # Errors
+    /// As [`steps`](Self::steps).
+    pub fn updates(&self) -> Result<Vec<UpdateRow>, TrainError> {
+        match self.path.join(names::UPDATES).exists() {
+            true => self.rows(names::UPDATES),
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// The whole run, as reports take it.
     ///
     /// # Errors
@@ -169,6 +181,7 @@ impl RunFolder {
             seed: self.info.seed,
             held_out: self.held_out()?,
             scores: self.scores()?,
+            updates: self.updates()?,
             seconds: steps.last().map_or(0.0, |row| row.seconds),
             scoring_seconds: self.info.scoring_seconds,
             steps,

@@ -64,6 +64,9 @@ pub struct RunInfo {
     pub seconds: f64,
     /// Seconds of these that were spent on scoring, since the run was last resumed.
     pub scoring_seconds: f64,
+    /// Seconds of `seconds` that were spent on taking updates apart, since the run was last resumed.
+    #[serde(default)]
+    pub updates_seconds: f64,
     /// The steps from which it was resumed.
     pub resumed: Vec<usize>,
     /// What it failed of.

@@ -14,6 +14,7 @@ use super::tensorboard::TensorBoard;
 use crate::attention::HasAttention;
 use crate::train::config::TrainError;
 use crate::train::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
+use crate::train::updates::UpdateRow;
 
 /// Writes every event of a run to disk, and scores the layers on the way.
 ///
@@ -21,9 +22,13 @@ use crate::train::observer::{Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, 
 /// that what a killed run leaves is whole lines up to then.
 #[derive(Debug)]
 pub struct RunLog<B> {
+    folder: PathBuf,
+    /// How long the logs were at the checkpoint from which a run goes on.
+    lengths: Option<BTreeMap<String, u64>>,
     steps: Table,
     held_out: Table,
     scores: Table,
+    updates: Option<Table>,
     events: Lines,
     board: Option<TensorBoard>,
     watch: ScoreWatch<B>,
@@ -37,7 +42,7 @@ impl<B: AutodiffBackend> RunLog<B> {
     /// are never overwritten.
     pub fn create(folder: &Path, watch: ScoreWatch<B>) -> Result<Self, TrainError> {
         std::fs::create_dir_all(folder).map_err(|source| TrainError::unwritable(folder, source))?;
-        Self::open(folder, watch, &|path| File::create_new(path))
+        Self::open(folder, None, watch)
     }
 
     /// Opens logs where a run left them, and cuts off what came after `lengths`, which [`sync`](Self::sync) gave;
@@ -62,34 +67,36 @@ impl<B: AutodiffBackend> RunLog<B> {
                 return Err(TrainError::folder(&path, problem));
             }
         }
-        Self::open(folder, watch, &|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let length = lengths.get(name.as_ref()).copied().unwrap_or(0);
-            let mut file = OpenOptions::new()
-                .create(true)
-                .write(true)
-                .truncate(false)
-                .open(path)?;
-            file.set_len(length)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok(file)
-        })
+        Self::open(folder, Some(lengths.clone()), watch)
     }
 
     fn open(
         folder: &Path,
+        lengths: Option<BTreeMap<String, u64>>,
         watch: ScoreWatch<B>,
-        open: &dyn Fn(&Path) -> std::io::Result<File>,
     ) -> Result<Self, TrainError> {
-        let table = |name: &str| Table::new(folder.join(name), open);
+        let table = |name: &str| Table::new(folder.join(name), lengths.as_ref());
         Ok(Self {
+            folder: folder.to_owned(),
             steps: table(names::STEPS)?,
             held_out: table(names::HELD_OUT)?,
             scores: table(names::SCORES)?,
-            events: Lines::new(folder.join(names::EVENTS), open)?,
+            updates: None,
+            events: Lines::new(folder.join(names::EVENTS), lengths.as_ref())?,
             board: None,
             watch,
+            lengths,
         })
+    }
+
+    /// Makes a log of updates too, for [`log_updates`](Self::log_updates).
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where the file cannot be written.
+    pub fn with_updates(mut self) -> Result<Self, TrainError> {
+        let path = self.folder.join(names::UPDATES);
+        self.updates = Some(Table::new(path, self.lengths.as_ref())?);
+        Ok(self)
     }
 
     /// Writes all of it to an event file of TensorBoard too, in `folder`; `done` updates were done before.
@@ -108,9 +115,25 @@ impl<B: AutodiffBackend> RunLog<B> {
         &self.watch
     }
 
+    /// Writes what an [`UpdateWatch`](crate::train::UpdateWatch) has found of the latest update.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where the disk refuses.
+    pub fn log_updates(&mut self, rows: &[UpdateRow]) -> Result<(), TrainError> {
+        for row in rows {
+            if let Some(updates) = &mut self.updates {
+                updates.write(row)?;
+            }
+            self.events.write(&Line::Update(row))?;
+        }
+        to_board(&mut self.board, |board| board.updates(rows))?;
+        if rows.is_empty() { Ok(()) } else { self.flush() }
+    }
+
     /// Writes everything out.
     fn flush(&mut self) -> Result<(), TrainError> {
-        for table in [&mut self.steps, &mut self.held_out, &mut self.scores] {
+        let tables = [&mut self.steps, &mut self.held_out, &mut self.scores];
+        for table in tables.into_iter().chain(&mut self.updates) {
             table.flush()?;
         }
         to_board(&mut self.board, TensorBoard::flush)?;
@@ -124,9 +147,9 @@ impl<B: AutodiffBackend> RunLog<B> {
     pub fn sync(&mut self) -> Result<BTreeMap<String, u64>, TrainError> {
         self.flush()?;
         let tables = [&self.steps, &self.held_out, &self.scores];
-        let files = tables.map(|table| (&table.path, table.writer.get_ref()));
-        files
-            .into_iter()
+        let tables = tables.into_iter().chain(&self.updates);
+        tables
+            .map(|table| (&table.path, table.writer.get_ref()))
             .chain([(&self.events.path, self.events.writer.get_ref())])
             .map(|(path, file)| {
                 let length = file
@@ -154,6 +177,7 @@ enum Line<'a> {
     Step(&'a StepRow),
     Evaluated(&'a HeldOutRow),
     Score(&'a ScoreRow),
+    Update(&'a UpdateRow),
 }
 
 /// A row of `scores.csv`: a layer, or one of its heads.
@@ -243,6 +267,23 @@ fn to_board(
     }
 }
 
+/// Makes a log, or opens it where a run left it and cuts off what came after.
+fn open(path: &Path, lengths: Option<&BTreeMap<String, u64>>) -> std::io::Result<File> {
+    let Some(lengths) = lengths else {
+        return File::create_new(path);
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let length = lengths.get(name.as_ref()).copied().unwrap_or(0);
+    let mut file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(path)?;
+    file.set_len(length)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}
+
 /// A CSV file with its path, for errors.
 #[derive(Debug)]
 struct Table {
@@ -251,9 +292,9 @@ struct Table {
 }
 
 impl Table {
-    fn new(path: PathBuf, open: &dyn Fn(&Path) -> std::io::Result<File>) -> Result<Self, TrainError> {
+    fn new(path: PathBuf, lengths: Option<&BTreeMap<String, u64>>) -> Result<Self, TrainError> {
         let failed = |source| TrainError::unwritable(&path, source);
-        let file = open(&path).map_err(failed)?;
+        let file = open(&path, lengths).map_err(failed)?;
         let is_new = file.metadata().map_err(failed)?.len() == 0;
         let writer = csv::WriterBuilder::new().has_headers(is_new).from_writer(file);
         Ok(Self { path, writer })
@@ -284,8 +325,8 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(path: PathBuf, open: &dyn Fn(&Path) -> std::io::Result<File>) -> Result<Self, TrainError> {
-        let file = open(&path).map_err(|source| TrainError::unwritable(&path, source))?;
+    fn new(path: PathBuf, lengths: Option<&BTreeMap<String, u64>>) -> Result<Self, TrainError> {
+        let file = open(&path, lengths).map_err(|source| TrainError::unwritable(&path, source))?;
         Ok(Self {
             path,
             writer: BufWriter::new(file),

@@ -7,8 +7,9 @@
 //! | `steps.csv` | [`StepRow`](super::StepRow), one for each update |
 //! | `held_out.csv` | [`HeldOutRow`](super::HeldOutRow), one for each evaluation |
 //! | `scores.csv` | one row for each layer of each scoring, and, where asked for, for each of its heads |
+//! | `updates.csv` | [`UpdateRow`](super::UpdateRow), one for each layer of each update that was taken apart, where the recipe asks for it |
 //! | `log.jsonl` | all of these in their order, one JSON object a line, told apart by `event` |
-//! | `events.out.tfevents.…` | steps, evaluations and scores for TensorBoard, where the recipe asks for it; one file for each time that the run was begun or resumed |
+//! | `events.out.tfevents.…` | steps, evaluations, scores and updates for TensorBoard, where the recipe asks for it; one file for each time that the run was begun or resumed |
 //! | `tokenizer.json` | the tokenizer, where the run is on text |
 //! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser, average and state |
 //!
@@ -35,6 +36,7 @@ pub(super) mod names {
     pub const STEPS: &str = "steps.csv";
     pub const HELD_OUT: &str = "held_out.csv";
     pub const SCORES: &str = "scores.csv";
+    pub const UPDATES: &str = "updates.csv";
     pub const EVENTS: &str = "log.jsonl";
     pub const TOKENIZER: &str = "tokenizer.json";
     pub const CHECKPOINTS: &str = "checkpoints";

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::bilinear::Summary;
 use crate::train::observer::{HeldOutRow, ScoreRow, StepRow};
+use crate::train::updates::UpdateRow;
 
 /// Writes scalars to an event file, which TensorBoard shows while it grows: `tensorboard --logdir FOLDER`.
 ///
@@ -103,27 +104,44 @@ impl TensorBoard {
     /// # Errors
     /// As [`scalar`](Self::scalar).
     pub fn scores(&mut self, rows: &[ScoreRow]) -> io::Result<()> {
-        let Some(first) = rows.first() else {
-            return Ok(());
-        };
-        type Of = fn(&ScoreRow) -> Option<f64>;
-        let scores: [(&str, Of); 2] = [
-            ("symmetry", |row| row.scores.symmetry),
-            ("directionality_excess", |row| {
-                Some(row.scores.directionality.excess)
-            }),
-        ];
-        for (name, of) in scores {
-            for row in rows {
-                if let Some(value) = of(row) {
-                    self.scalar(&format!("{name}/layer_{:02}", row.layer), row.step, value)?;
-                }
-            }
-            if let Some(summary) = Summary::of(rows.iter().filter_map(of)) {
-                self.scalar(&format!("{name}/median"), first.step, summary.median)?;
+        let place = |row: &ScoreRow| (row.step, row.layer);
+        self.layers("symmetry", rows, place, |row| row.scores.symmetry)?;
+        self.layers("directionality_excess", rows, place, |row| {
+            Some(row.scores.directionality.excess)
+        })
+    }
+
+    /// Writes the rows of an update that was taken apart: `update_symmetry` and `update_cosine`, that with the update of
+    /// plain gradient descent, each layer and the median.
+    ///
+    /// # Errors
+    /// As [`scalar`](Self::scalar).
+    pub fn updates(&mut self, rows: &[UpdateRow]) -> io::Result<()> {
+        let place = |row: &UpdateRow| (row.step, row.layer);
+        self.layers("update_symmetry", rows, place, |row| row.update_symmetry)?;
+        self.layers("update_cosine", rows, place, |row| row.first_order_cosine)
+    }
+
+    /// Writes a value of all layers at one step, by their step and layer, and the median.
+    fn layers<R>(
+        &mut self,
+        name: &str,
+        rows: &[R],
+        place: impl Fn(&R) -> (usize, usize),
+        of: impl Fn(&R) -> Option<f64>,
+    ) -> io::Result<()> {
+        for row in rows {
+            let (step, layer) = place(row);
+            if let Some(value) = of(row) {
+                self.scalar(&format!("{name}/layer_{layer:02}"), step, value)?;
             }
         }
-        Ok(())
+        match (rows.first(), Summary::of(rows.iter().filter_map(of))) {
+            (Some(first), Some(summary)) => {
+                self.scalar(&format!("{name}/median"), place(first).0, summary.median)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Hands everything to the system.

@@ -4,6 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use burn::module::AutodiffModule;
 use burn::tensor::backend::AutodiffBackend;
@@ -13,10 +14,13 @@ use super::log::RunLog;
 use super::names;
 use crate::attention::HasAttention;
 use crate::train::TrainError;
-use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints, folder_of, replace, sync_folder};
+use crate::train::checkpoints::{
+    Checkpoint, CheckpointConfig, Checkpoints, Named, folder_of, replace, sync_folder,
+};
 use crate::train::fit::Keeper;
 use crate::train::observer::{Event, Observer, ScoreWatch};
 use crate::train::state::TrainState;
+use crate::train::updates::UpdateRow;
 
 /// A wish to stop, which any thread may have and runs heed after their next update.
 #[derive(Debug, Clone, Default)]
@@ -172,6 +176,25 @@ impl<B: AutodiffBackend> RunWriter<B> {
         Ok(self)
     }
 
+    /// Makes a log of updates that were taken apart, for [`log_updates`](Self::log_updates).
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where it cannot be written.
+    pub fn with_updates(mut self) -> Result<Self, TrainError> {
+        self.log = self.log.with_updates()?;
+        Ok(self)
+    }
+
+    /// Logs what an [`UpdateWatch`](crate::train::UpdateWatch) has found of the latest update, and the time that it
+    /// has taken so far.
+    ///
+    /// # Errors
+    /// [`TrainError::Log`] where it cannot be written.
+    pub fn log_updates(&mut self, rows: &[UpdateRow], spent: Duration) -> Result<(), TrainError> {
+        self.info.updates_seconds = spent.as_secs_f64();
+        self.log.log_updates(rows)
+    }
+
     /// The watcher that scores the layers.
     pub fn scores(&self) -> &ScoreWatch<B> {
         self.log.scores()
@@ -233,12 +256,24 @@ where
     M::InnerModule: HasAttention<B::InnerBackend>,
 {
     fn keep(&mut self, state: &TrainState<B, M>, improved: bool) -> Result<(), TrainError> {
+        self.keep_with(state, improved, || None)
+    }
+}
+
+impl<B: AutodiffBackend> RunWriter<B> {
+    /// As [`Keeper::keep`], with the state of a watcher of updates beside that of the run.
+    pub(in crate::train) fn keep_with<M: AutodiffModule<B>>(
+        &mut self,
+        state: &TrainState<B, M>,
+        improved: bool,
+        updates: impl FnOnce() -> Option<Vec<Named>>,
+    ) -> Result<(), TrainError> {
         let stop = self.stop.is_asked() && state.step < self.info.steps;
         self.info.step = state.step;
         self.info.seconds = state.seconds;
         if stop || self.checkpoints.is_due(state, self.info.steps, improved) {
             let logs = self.log.sync()?;
-            self.checkpoints.save(state, logs)?;
+            self.checkpoints.save_with(state, logs, updates())?;
             self.info.scoring_seconds = self.scores().spent().as_secs_f64();
             self.info.write(&self.folder)?;
         }
