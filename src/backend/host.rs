@@ -29,13 +29,7 @@ pub fn in_host_memory<B: Backend, const D: usize, const N: usize>(
     {
         return Err((changed, read));
     }
-    let hands_over_its_buffer: &[TypeId] = &[
-        #[cfg(feature = "flex")]
-        TypeId::of::<super::Flex>(),
-        #[cfg(feature = "ndarray")]
-        TypeId::of::<super::NdArray>(),
-    ];
-    if hands_over_its_buffer.contains(&TypeId::of::<B>()) {
+    if lies_in_host_memory::<B>() {
         return Ok(by_buffer(changed, read, run));
     }
     #[cfg(feature = "tch")]
@@ -50,6 +44,17 @@ pub fn in_host_memory<B: Backend, const D: usize, const N: usize>(
         };
     }
     Err((changed, read))
+}
+
+/// Whether the tensors of a backend lie in this process's own memory on every device that it has.
+pub(crate) fn lies_in_host_memory<B: Backend>() -> bool {
+    let host: &[TypeId] = &[
+        #[cfg(feature = "flex")]
+        TypeId::of::<super::Flex>(),
+        #[cfg(feature = "ndarray")]
+        TypeId::of::<super::NdArray>(),
+    ];
+    host.contains(&TypeId::of::<B>())
 }
 
 /// By `into_data`, which on these backends hands over the buffer itself if nobody shares it.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The autodiff decorator, by which a backend becomes one that trains.
 pub use burn::backend::Autodiff;
 pub use host::in_host_memory;
+pub(crate) use host::lies_in_host_memory;
 pub use precision::Precision;
 
 /// Flex: pure Rust on the CPU, the default.
@@ -108,6 +109,19 @@ pub enum BackendError {
     /// The name is known, but its feature was off at the build.
     #[error("backend '{0}' is not in this build: build with `--features {0}`")]
     NotCompiled(BackendKind),
+    /// A device that is not there.
+    #[error(
+        "backend '{kind}' has no device {number}: {count} can be chosen by number here, counted from 0; choose another, \
+         or leave --device out"
+    )]
+    NoDevice {
+        /// The backend.
+        kind: BackendKind,
+        /// The number that was asked for.
+        number: usize,
+        /// How many devices there are.
+        count: usize,
+    },
 }
 
 impl FromStr for BackendKind {
@@ -124,39 +138,76 @@ impl FromStr for BackendKind {
 /// The device of each backend for an optional number, as a user gives it by `--device`.
 #[doc(hidden)]
 pub mod device {
+    use super::{BackendError, BackendKind};
+
+    #[allow(dead_code, reason = "a build may hold no backend")]
+    type Found<B> = Result<burn::tensor::Device<B>, BackendError>;
+
     #[cfg(feature = "flex")]
-    pub fn flex(_number: Option<usize>) -> burn::tensor::Device<super::Flex> {
-        Default::default()
+    pub fn flex(number: Option<usize>) -> Found<super::Flex> {
+        there(BackendKind::Flex, number, || 1)?;
+        Ok(Default::default())
     }
 
     #[cfg(feature = "ndarray")]
-    pub fn ndarray(_number: Option<usize>) -> burn::tensor::Device<super::NdArray> {
-        Default::default()
+    pub fn ndarray(number: Option<usize>) -> Found<super::NdArray> {
+        there(BackendKind::NdArray, number, || 1)?;
+        Ok(Default::default())
     }
 
     #[cfg(feature = "wgpu")]
-    pub fn wgpu(number: Option<usize>) -> burn::tensor::Device<super::Wgpu> {
+    pub fn wgpu(number: Option<usize>) -> Found<super::Wgpu> {
         use burn::backend::wgpu::WgpuDevice;
-        number.map_or(WgpuDevice::DefaultDevice, WgpuDevice::DiscreteGpu)
+        there(BackendKind::Wgpu, number, || {
+            count::<super::Wgpu>(&WgpuDevice::DiscreteGpu(0))
+        })?;
+        Ok(number.map_or(WgpuDevice::DefaultDevice, WgpuDevice::DiscreteGpu))
     }
 
     #[cfg(feature = "tch")]
-    pub fn tch(number: Option<usize>) -> burn::tensor::Device<super::Tch> {
+    pub fn tch(number: Option<usize>) -> Found<super::Tch> {
         use burn::backend::libtorch::LibTorchDevice;
-        number.map_or(LibTorchDevice::Cpu, LibTorchDevice::Cuda)
+        // Burn does not pass on how many devices libtorch knows of: the first use of one that is not there fails.
+        there(BackendKind::Tch, number, || usize::MAX)?;
+        Ok(number.map_or(LibTorchDevice::Cpu, LibTorchDevice::Cuda))
     }
 
     #[cfg(feature = "cuda")]
-    pub fn cuda(number: Option<usize>) -> burn::tensor::Device<super::Cuda> {
-        burn::backend::cuda::CudaDevice::new(number.unwrap_or(0))
+    pub fn cuda(number: Option<usize>) -> Found<super::Cuda> {
+        use burn::backend::cuda::CudaDevice;
+        there(BackendKind::Cuda, number, || {
+            count::<super::Cuda>(&CudaDevice::new(0))
+        })?;
+        Ok(CudaDevice::new(number.unwrap_or(0)))
+    }
+
+    /// Refuses a number that no device has; without one nothing is counted.
+    #[allow(dead_code, reason = "a build may hold no backend")]
+    fn there(
+        kind: BackendKind,
+        number: Option<usize>,
+        count: impl Fn() -> usize,
+    ) -> Result<(), BackendError> {
+        match number.map(|number| (number, count())) {
+            Some((number, count)) if number >= count => Err(BackendError::NoDevice { kind, number, count }),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many devices there are of the type of one.
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    fn count<B: burn::tensor::backend::Backend>(like: &burn::tensor::Device<B>) -> usize {
+        use burn::tensor::backend::DeviceOps;
+        B::device_count(like.id().type_id)
     }
 }
 
 /// Runs an expression with a type alias for the backend that a [`BackendKind`] names.
 ///
 /// `with_backend!(kind, number, |B, device| expression)` evaluates `expression` with `B` the backend and
-/// `device` its device of that number (`None` for the default one), and gives `Ok` of its value, or
-/// [`BackendError::NotCompiled`] where this build lacks the backend. `B` trains as `Autodiff<B>`.
+/// `device` its device of that number (`None` for the default one), and gives `Ok` of its value,
+/// [`BackendError::NotCompiled`] where this build lacks the backend, or [`BackendError::NoDevice`] where the backend
+/// can tell that it has no such device. `B` trains as `Autodiff<B>`.
 ///
 /// # Examples
 /// ```
@@ -199,8 +250,10 @@ pub use with_backend;
 macro_rules! __compiled {
     ($kind:ident, $module:ident, $number:expr, $B:ident, $device:ident, $body:expr) => {{
         type $B = $crate::backend::$kind;
-        let $device = $crate::backend::device::$module($number);
-        ::core::result::Result::Ok($body)
+        match $crate::backend::device::$module($number) {
+            ::core::result::Result::Ok($device) => ::core::result::Result::Ok($body),
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        }
     }};
 }
 

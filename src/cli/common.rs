@@ -2,9 +2,10 @@
 
 use std::num::NonZeroUsize;
 
+use burn::tensor::Device;
 use clap::Args;
 
-use crate::backend::{BackendError, BackendKind};
+use crate::backend::{BackendError, BackendKind, with_backend};
 
 /// Flags of every subcommand.
 #[derive(Debug, Clone, Args)]
@@ -58,13 +59,19 @@ impl Common {
     /// The backend that was asked for, or else the default one of this build.
     ///
     /// # Errors
-    /// Where the build holds no backend at all.
+    /// Where the build holds no backend at all, or the backend has no device of the number that was asked for.
     pub fn backend(&self) -> anyhow::Result<BackendKind> {
-        self.backend
+        let backend = self
+            .backend
             .or_else(BackendKind::default_compiled)
             .ok_or_else(|| {
                 anyhow::anyhow!("no backend in this build: build with `--features flex` or another backend")
-            })
+            })?;
+        // Before any work.
+        with_backend!(backend, self.device, |B, device| {
+            let _: Device<B> = device;
+        })?;
+        Ok(backend)
     }
 
     /// The number of threads to use: as asked, or one for each core.

@@ -57,6 +57,19 @@ pub enum ModelError {
         /// What it may hold.
         must: String,
     },
+    /// More than the memory of this machine holds.
+    #[error(
+        "a model of {parameters} parameters takes {needed}, but the memory is {memory}: choose a smaller d_model, \
+         n_layers or vocabulary"
+    )]
+    TooLarge {
+        /// Their number.
+        parameters: String,
+        /// What they take.
+        needed: String,
+        /// What there is.
+        memory: String,
+    },
     /// The attention of a block cannot be built.
     #[error(transparent)]
     Attention(#[from] AttentionError),
@@ -190,6 +203,7 @@ impl TextTransformerConfig {
             ("n_heads", self.n_heads, 1 << 18),
             ("max_positions", self.max_positions, 1 << 26),
             ("d_ff", self.ff_width(), 1 << 20),
+            ("head_dim", self.head_dim.unwrap_or(1), 1 << 18),
         ];
         for (field, value, largest) in sizes {
             if !(1..=largest).contains(&value) {

@@ -7,6 +7,7 @@ mod feed_forward;
 mod linear;
 mod residual;
 mod seq2seq;
+pub(crate) mod size;
 mod strength;
 mod temperature;
 mod text;

@@ -8,6 +8,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use super::block::{Block, attention_path};
 use super::config::{Activation, ModelError, NormPlacement, TextTransformerConfig};
 use super::linear::normal_linear;
+use super::size::{WEIGHT, check_memory};
 use super::temperature::InverseTemperature;
 use crate::attention::{AttentionLayer, AttentionMask, AttentionTrace, HasAttention, Noise, dropout};
 use crate::backend::Precision;
@@ -63,9 +64,10 @@ impl TextTransformerConfig {
     /// the initialisation of the attention, agree in all others.
     ///
     /// # Errors
-    /// [`ModelError`] where a size, a rate or a head count is impossible.
+    /// [`ModelError`] where a size, a rate or a head count is impossible, or the memory too small.
     pub fn init<B: Backend>(&self, seed: u64, device: &Device<B>) -> Result<TextTransformer<B>, ModelError> {
         self.check()?;
+        check_memory(self.n_parameters(), WEIGHT)?;
         let embedding = |name: &str, rows: usize| {
             let values = random::normal(
                 &mut random::stream(seed, ["init", name]),

@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::block::{Block, attention_path};
 use super::config::{ModelError, NormPlacement, TextTransformerConfig, invalid};
 use super::linear::normal_linear;
+use super::size::{WEIGHT, check_memory};
 use crate::attention::{AttentionInit, AttentionLayer, AttentionTrace, HasAttention, Noise, dropout};
 use crate::backend::Precision;
 use crate::random;
@@ -73,12 +74,12 @@ impl ViTConfig {
 
     /// Number of patches of an image.
     pub fn n_patches(&self) -> usize {
-        (self.image_size / self.patch_size.max(1)).pow(2)
+        (self.image_size / self.patch_size.max(1)).saturating_pow(2)
     }
 
     /// Width inside the feed-forward.
     pub fn ff_width(&self) -> usize {
-        self.d_ff.unwrap_or(4 * self.d_model)
+        self.d_ff.unwrap_or(self.d_model.saturating_mul(4))
     }
 
     /// Refuses what cannot be built.
@@ -86,14 +87,19 @@ impl ViTConfig {
     /// # Errors
     /// [`ModelError::Invalid`] with the field, its value and what it must be.
     pub fn check(&self) -> Result<(), ModelError> {
-        for (field, value) in [
-            ("image_size", self.image_size),
-            ("patch_size", self.patch_size),
-            ("n_classes", self.n_classes),
-            ("channels", self.channels),
+        // As in text, a size beyond these is a slip.
+        for (field, value, largest) in [
+            ("image_size", self.image_size, 1 << 13),
+            ("patch_size", self.patch_size, 1 << 13),
+            ("n_classes", self.n_classes, 1 << 26),
+            ("channels", self.channels, 1 << 13),
         ] {
-            if value == 0 {
-                return Err(invalid(field, value, "at least 1"));
+            if !(1..=largest).contains(&value) {
+                return Err(invalid(
+                    field,
+                    value,
+                    &format!("at least 1 and at most {largest}"),
+                ));
             }
         }
         if !self.image_size.is_multiple_of(self.patch_size) {
@@ -104,7 +110,7 @@ impl ViTConfig {
     }
 
     /// The stack of blocks, which is that of a pre-norm text transformer over patches.
-    fn encoder(&self) -> TextTransformerConfig {
+    pub(super) fn encoder(&self) -> TextTransformerConfig {
         TextTransformerConfig::new(self.n_classes, self.d_model, self.n_layers, self.n_heads)
             .with_d_ff(self.d_ff)
             .with_max_positions(self.n_patches() + 1)
@@ -119,9 +125,10 @@ impl ViTConfig {
     /// Builds the model on a device, its weights drawn on the host from `seed`, each from a stream of its own.
     ///
     /// # Errors
-    /// [`ModelError`] where a size, a rate or a head count is impossible.
+    /// [`ModelError`] where a size, a rate or a head count is impossible, or the memory too small.
     pub fn init<B: Backend>(&self, seed: u64, device: &Device<B>) -> Result<ViT<B>, ModelError> {
         self.check()?;
+        check_memory(self.n_parameters(), WEIGHT)?;
         let (d, std) = (self.d_model, self.init_std);
         let stream = |name: &str| random::stream(seed, ["init", name]);
         let n_tokens = self.n_patches() + 1;
