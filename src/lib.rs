@@ -8,8 +8,10 @@ pub mod checkpoint;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod data;
+mod files;
 pub mod model;
 pub mod objective;
+mod plain;
 pub mod random;
 pub mod report;
 pub mod signal;

@@ -60,7 +60,7 @@ impl Adapter {
             what,
             remedy: remedy.to_owned(),
         };
-        let config: Config = std::fs::read(folder.join("adapter_config.json"))
+        let config: Config = crate::files::read(&folder.join("adapter_config.json"))
             .map_err(|error| error.to_string())
             .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| brief(&error)))
             .map_err(|error| {

@@ -1,7 +1,6 @@
 //! Any corpus as a stream of documents.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use super::records::{Fault, Fields, Records};
 use super::source::Source;
 use super::text::TextDocuments;
 use super::{CorpusSpec, DataError, Document, Format, OnBad, ReadReport};
+use crate::files;
 
 /// The documents of a corpus, read one at a time, file by file.
 ///
@@ -150,6 +150,16 @@ fn open(path: &Path, spec: &CorpusSpec) -> Result<Box<dyn Records>, DataError> {
     of_source(Source::open(path)?, format, spec)
 }
 
+/// Opens a file as a corpus would, and gives its size in bytes.
+pub(super) fn inspect(path: &Path, spec: &CorpusSpec) -> Result<u64, DataError> {
+    let about = files::open(path).and_then(|file| file.metadata());
+    let bytes = about.map_err(|source| DataError::io(path, source, "file"))?.len();
+    match open(path, spec) {
+        Err(error) if spec.on_bad == OnBad::Error => Err(error),
+        _ => Ok(bytes),
+    }
+}
+
 fn of_source(
     mut source: Source,
     format: Option<Format>,
@@ -171,7 +181,7 @@ fn fields(spec: &CorpusSpec) -> Fields {
 /// Whether a file begins as Parquet does; one that cannot be read will say so when it is opened as text.
 fn is_parquet(path: &Path) -> bool {
     let mut magic = [0; 4];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    let read = files::open(path).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && magic == *b"PAR1"
 }
 
@@ -202,7 +212,7 @@ impl Iterator for Documents {
 pub fn sha256(path: impl AsRef<Path>) -> Result<String, DataError> {
     let path = path.as_ref();
     let failed = |source| DataError::io(path, source, "file");
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = files::open(path).map_err(failed)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

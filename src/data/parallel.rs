@@ -1,9 +1,9 @@
 //! Parallel text: sentences and their translations.
 
-use std::fs;
 use std::path::Path;
 
 use super::DataError;
+use crate::files;
 
 /// Sentences in one language with their translations in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl ParallelText {
 }
 
 fn read(path: &Path) -> Result<String, DataError> {
-    let bytes = fs::read(path).map_err(|source| DataError::Unreadable {
+    let bytes = files::read(path).map_err(|source| DataError::Unreadable {
         path: path.to_owned(),
         source,
     })?;
@@ -144,6 +144,8 @@ fn sentence(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {

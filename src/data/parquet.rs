@@ -13,6 +13,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::records::{Fault, Fields, Records, listed};
 use super::{DataError, Document};
+use crate::files;
 
 /// Rows that are decoded together.
 const ROWS: usize = 64;
@@ -55,7 +56,7 @@ impl ParquetDocuments {
             path: path.to_owned(),
             message,
         };
-        let file = File::open(path).map_err(|source| DataError::io(path, source, "Parquet file"))?;
+        let file = files::open(path).map_err(|source| DataError::io(path, source, "Parquet file"))?;
         let size = file.metadata().map_or(0, |meta| meta.len());
         if size == 0 {
             return Err(DataError::Empty {

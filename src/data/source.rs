@@ -1,6 +1,5 @@
 //! Files as streams of UTF-8, whatever they are compressed by.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::DataError;
 use super::utf16::{ByteOrder, Utf16Error, Utf16Reader};
+use crate::files;
 
 /// A stream of text with what is needed to say where it broke.
 pub(super) struct Source {
@@ -30,14 +30,7 @@ impl Source {
     pub(super) fn open(path: &Path) -> Result<Self, DataError> {
         let wanted = "text file or a MediaWiki dump";
         let failed = |source| DataError::io(path, source, wanted);
-        let file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_dir() {
-            return Err(DataError::Folder {
-                path: path.to_owned(),
-                wanted,
-            });
-        }
-        Self::new(path.to_owned(), file)
+        Self::new(path.to_owned(), files::open(path).map_err(failed)?)
     }
 
     /// The same over any reader; `path` stands for it in messages.

@@ -14,6 +14,17 @@ pub enum Decay {
     Cosine,
 }
 
+impl Decay {
+    /// Its name, as in a recipe.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Linear => "linear",
+            Self::Cosine => "cosine",
+        }
+    }
+}
+
 /// A linear warm-up, then a decay.
 ///
 /// Steps count from 0. During the warm-up of `w` steps the rate is `peak · (t + 1)/(w + 1)`, so that the

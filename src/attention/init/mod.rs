@@ -37,6 +37,18 @@ pub enum AttentionInit {
     Mimetic(MimeticInit),
 }
 
+impl AttentionInit {
+    /// The name of the scheme, as in a recipe.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Independent(_) => "independent",
+            Self::Tied(_) => "tied",
+            Self::Control(_) => "control",
+            Self::Mimetic(_) => "mimetic",
+        }
+    }
+}
+
 impl Default for AttentionInit {
     fn default() -> Self {
         Self::Independent(IndependentInit::default())

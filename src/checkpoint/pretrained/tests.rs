@@ -165,7 +165,7 @@ fn exported_folders_are_the_same_models() {
         config: &config,
         parameters: &Parameters::of(&model),
         classes: &classes,
-        files: &[Normalisation::IMAGENET.hub_file(8)],
+        files: &[Normalisation::IMAGENET.hub_file(8, 8)],
     };
     let folder = out.join("vit");
     // An empty folder may stand there.

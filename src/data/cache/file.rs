@@ -7,7 +7,6 @@
 //! | … | the header, JSON, padded with spaces so that the tokens begin at byte 64 × k |
 //! | … | the tokens, little endian, 2 bytes each where the vocabulary allows it, else 4 |
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::Opened;
 use super::key::Key;
 use crate::data::{DataError, ReadReport};
+use crate::files;
 
 pub(super) const MAGIC: &[u8; 8] = b"wqktok1\n";
 
@@ -83,7 +83,7 @@ impl Mapped {
     /// [`DataError::Cache`] for a file that cannot be read, or one that was never a cache.
     pub(super) fn open(path: &Path, key: &Key) -> Result<Opened, DataError> {
         let failed = |source| DataError::cache(path, source);
-        let file = match File::open(path) {
+        let file = match files::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Opened::Absent),
             Err(error) => return Err(failed(error)),

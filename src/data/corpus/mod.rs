@@ -3,11 +3,13 @@
 mod files;
 mod format;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{DataError, Documents, Packed, ReadReport, Tokenizer};
+use super::{DataError, Documents, Packed, ReadReport, Tokenizer, documents};
 pub use format::Format;
 
 /// A corpus: which files, and what in them is the text.
@@ -86,6 +88,18 @@ impl CorpusSpec {
         files::resolve(self, base)
     }
 
+    /// The files with their sizes in bytes, each opened as it would be read: what is missing, is no file, or lacks its
+    /// column shows before anything is read whole.
+    ///
+    /// # Errors
+    /// As [`documents`](Self::documents), and for a file that cannot be opened.
+    pub fn inspect(&self, base: &Path) -> Result<Vec<(PathBuf, u64)>, DataError> {
+        let files = self.files(base)?.into_iter();
+        files
+            .map(|file| documents::inspect(&file, self).map(|bytes| (file, bytes)))
+            .collect()
+    }
+
     /// Reads the corpus into memory, as sequences of `n` tokens, with what was read and passed over.
     ///
     /// # Errors
@@ -104,16 +118,29 @@ impl CorpusSpec {
 
 /// `paths = "a"` is `paths = ["a"]`.
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a path, or a list of paths")]
-    enum Paths {
-        One(String),
-        Several(Vec<String>),
+    struct Paths;
+
+    impl<'de> Visitor<'de> for Paths {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a path, or a list of paths such as [\"a.txt\", \"more/*.txt\"]")
+        }
+
+        fn visit_str<E>(self, path: &str) -> Result<Self::Value, E> {
+            Ok(vec![path.to_owned()])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut paths: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(path) = paths.next_element()? {
+                all.push(path);
+            }
+            Ok(all)
+        }
     }
-    Ok(match Paths::deserialize(deserializer)? {
-        Paths::One(path) => vec![path],
-        Paths::Several(paths) => paths,
-    })
+
+    deserializer.deserialize_any(Paths)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Tokenizer {
     /// neither, or a `vocab.txt` without `[UNK]`.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let content = std::fs::read(path)
+        let content = crate::files::read(path)
             .map_err(|source| DataError::io(path, source, "the tokenizer.json or vocab.txt in it"))?;
         Self::from_content(path, &content)
     }
@@ -116,6 +116,11 @@ impl Tokenizer {
     ) -> Result<Self, DataError> {
         let characters = Characters::build(texts, alphabet)?;
         Ok(Self::new("characters".into(), Kind::Characters(characters)))
+    }
+
+    /// Tokens of a tokenizer of so many characters.
+    pub(crate) fn size_of_characters(alphabet: usize) -> usize {
+        alphabet.saturating_add(SPECIAL.len())
     }
 
     fn new(name: PathBuf, kind: Kind) -> Self {
@@ -208,7 +213,7 @@ impl Tokenizer {
 /// A vocabulary that begins with the special tokens.
 fn special_first(ordinary: usize) -> Vocabulary {
     Vocabulary {
-        size: SPECIAL.len() + ordinary,
+        size: Tokenizer::size_of_characters(ordinary),
         pad: Some(0),
         unk: Some(1),
         cls: Some(2),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{CHANNELS, ImageError, Images, Picture};
+use crate::files;
 
 /// Height and width of an image.
 const SIZE: usize = 32;
@@ -50,6 +51,9 @@ pub struct Cifar10 {
 }
 
 impl Cifar10 {
+    /// Height and width of an image.
+    pub const SIZE: usize = SIZE;
+
     /// The images to train on: `data_batch_1.bin` to `data_batch_5.bin` of a folder, or of `cifar-10-batches-bin` in
     /// it, as the official archive unpacks.
     ///
@@ -78,6 +82,13 @@ impl Cifar10 {
             .any(|file| folder.join(file).exists())
     }
 
+    /// The files of a folder, those to train on first.
+    pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
+        let folder = unpacked(folder);
+        let names = TRAINING.iter().chain([&TEST]);
+        names.map(|name| folder.join(name)).collect()
+    }
+
     fn in_folder(folder: &Path, names: &[&str]) -> Result<Self, ImageError> {
         let folder = unpacked(folder);
         let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
@@ -101,7 +112,7 @@ impl Cifar10 {
             classes: CLASSES.map(str::to_owned).to_vec(),
         };
         for path in files {
-            let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+            let bytes = files::read(path).map_err(|source| unreadable(path, source))?;
             images.add(path, &bytes)?;
         }
         Ok(images)
@@ -167,7 +178,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> ImageError {
 }
 
 fn class_names(path: &Path) -> Result<Vec<String>, ImageError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ImageError::Unreadable {
+    let text = files::read_to_string(path).map_err(|source| ImageError::Unreadable {
         path: path.to_owned(),
         source,
         remedy: "fetch the data again",

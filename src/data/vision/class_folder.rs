@@ -1,11 +1,13 @@
 //! Folders of image files, one for each class.
 
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageReader};
 
 use super::{ImageError, Images, Picture};
+use crate::files;
 
 /// Endings of the files that are read, in any letter case.
 const ENDINGS: [&str; 3] = ["jpg", "jpeg", "png"];
@@ -116,7 +118,8 @@ impl Images for ClassFolder {
             source,
             remedy: "check the path and its permissions",
         };
-        let decoded = ImageReader::open(path)
+        let decoded = files::open(path)
+            .map(|file| ImageReader::new(BufReader::new(file)))
             .and_then(ImageReader::with_guessed_format)
             .map_err(unreadable)?
             .decode()

@@ -74,12 +74,19 @@ impl Normalisation {
         })
     }
 
-    /// `preprocessor_config.json`, by which Hugging Face's `transformers` prepares images of `size` pixels alike.
-    pub fn hub_file(&self, size: usize) -> HubFile {
+    /// `preprocessor_config.json`, by which Hugging Face's `transformers` prepares images as they are evaluated here: the
+    /// shorter side is scaled and a square of `size` pixels cut from the middle.
+    pub fn hub_file(&self, shorter_side: usize, size: usize) -> HubFile {
         let json = serde_json::json!({
-            "image_processor_type": "ViTImageProcessor",
+            // That of ViT would scale both sides, each by itself.
+            "image_processor_type": "BitImageProcessor",
+            "do_convert_rgb": true,
             "do_resize": true,
-            "size": {"height": size, "width": size},
+            "size": {"shortest_edge": shorter_side},
+            // Bilinear.
+            "resample": 2,
+            "do_center_crop": true,
+            "crop_size": {"height": size, "width": size},
             "do_rescale": true,
             "rescale_factor": 1.0 / 255.0,
             "do_normalize": true,

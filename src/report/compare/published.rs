@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::plain::plain;
+
 /// A file of published training curves: JSON with two objects, each by the name of the run.
 ///
 /// ```json
@@ -64,14 +66,15 @@ impl Published {
     /// In one line, what the file is or lacks.
     pub fn read(path: &Path) -> Result<Self, String> {
         let refuse = |problem: String| format!("{}: {problem}", path.display());
-        let content = std::fs::read(path).map_err(|error| {
+        let content = crate::files::read(path).map_err(|error| {
             refuse(format!(
                 "cannot be read ({error}): check the path and its permissions"
             ))
         })?;
         let published: Self = serde_json::from_slice(&content).map_err(|error| {
             refuse(format!(
-                "not a file of published curves ({error}): see `wqk compare --help`"
+                "not a file of published curves ({}): see `wqk compare --help`",
+                plain(&error.to_string())
             ))
         })?;
         published

@@ -1,11 +1,13 @@
 //! Recipe files: what they extend, their small variant, settings laid over them, and their runs.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::table::{merge, set};
+use super::table::{KINDS, merge, set};
 use super::{Recipe, unknown_field};
+use crate::files;
 use crate::train::config::TrainError;
 
 /// What is laid over a recipe when it is read.
@@ -25,6 +27,8 @@ pub struct RecipeFile {
     file: PathBuf,
     table: Table,
     arms: Vec<Table>,
+    /// The paths of the fields that were set from outside.
+    set: Vec<String>,
 }
 
 /// What a recipe file has beside the sections of a run.
@@ -33,6 +37,8 @@ const SMALL: &str = "small";
 const ARMS: &str = "arms";
 const SEEDS: &str = "seeds";
 const ABOUT: &str = "about";
+/// What stands for the file where a field was set on the command line.
+const SET: &str = "--set";
 /// What an arm may lay over the recipe.
 const OF_AN_ARM: [&str; 6] = ["name", "model", "objective", "init", "train", "average"];
 
@@ -61,9 +67,15 @@ impl RecipeFile {
                 }
             }
         }
-        for (path, value) in &options.set {
-            let value = parse(value);
-            set(&mut table, path, value).map_err(|text| problem(Path::new("--set"), path, &text))?;
+        // A kind first, which begins its section anew.
+        let (kinds, others): (Vec<_>, Vec<_>) = options
+            .set
+            .iter()
+            .partition(|(path, _)| path.rsplit('.').next().is_some_and(|key| KINDS.contains(&key)));
+        for (path, value) in kinds.into_iter().chain(others) {
+            parse(value)
+                .and_then(|value| set(&mut table, path, value))
+                .map_err(|text| problem(Path::new(SET), path, &text))?;
         }
         let arms = match table.remove(ARMS) {
             None => Vec::new(),
@@ -80,6 +92,7 @@ impl RecipeFile {
             file: file.to_owned(),
             table,
             arms,
+            set: options.set.iter().map(|(path, _)| path.clone()).collect(),
         };
         recipe.keep(&options.arms)?;
         Ok(recipe)
@@ -101,6 +114,10 @@ impl RecipeFile {
     /// # Errors
     /// [`TrainError::Recipe`] with the file, the field, its value and what to do.
     pub fn runs(&self) -> Result<Vec<Recipe>, TrainError> {
+        self.checked_runs().map_err(|error| self.blame(error))
+    }
+
+    fn checked_runs(&self) -> Result<Vec<Recipe>, TrainError> {
         let seeds = self.seeds()?;
         let whole = [Table::new()];
         let arms = if self.arms.is_empty() {
@@ -108,14 +125,21 @@ impl RecipeFile {
         } else {
             &self.arms
         };
+        let mut shared = self.table.clone();
+        shared.insert(SEEDS.to_owned(), Value::Array(vec![Value::Integer(0)]));
         let mut runs: Vec<Recipe> = Vec::new();
+        let mut names = HashSet::new();
         for arm in arms {
+            let mut table = shared.clone();
+            merge(&mut table, arm);
+            // The seed is all that differs between the runs of an arm.
+            let of_arm = Recipe::from_table(&table, &self.file)?;
             for &seed in &seeds {
-                let mut table = self.table.clone();
-                merge(&mut table, arm);
-                table.insert(SEEDS.to_owned(), Value::Array(vec![Value::Integer(seed)]));
-                let run = Recipe::from_table(&table, &self.file)?;
-                if runs.iter().any(|other| other.folder_name() == run.folder_name()) {
+                let run = Recipe {
+                    seed,
+                    ..of_arm.clone()
+                };
+                if !names.insert(run.folder_name()) {
                     let text = format!(
                         "{} stands for two runs: name arms and seeds apart",
                         run.folder_name()
@@ -128,7 +152,30 @@ impl RecipeFile {
         Ok(runs)
     }
 
-    fn seeds(&self) -> Result<Vec<i64>, TrainError> {
+    /// An error of the recipe with `--set` in place of the file, where the field was set by it.
+    fn blame(&self, error: TrainError) -> TrainError {
+        let below = |one: &str, other: &str| {
+            let rest = one.strip_prefix(other);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        match error {
+            TrainError::Recipe { field, problem, .. }
+                if self
+                    .set
+                    .iter()
+                    .any(|path| below(&field, path) || below(path, &field)) =>
+            {
+                TrainError::Recipe {
+                    file: SET.into(),
+                    field,
+                    problem,
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn seeds(&self) -> Result<Vec<u64>, TrainError> {
         let refuse = |text: &str| problem(&self.file, SEEDS, text);
         let seeds = match self.table.get(SEEDS) {
             None => return Ok(vec![0]),
@@ -139,9 +186,9 @@ impl RecipeFile {
                 )));
             }
         };
-        let seeds: Option<Vec<i64>> = seeds
+        let seeds: Option<Vec<u64>> = seeds
             .iter()
-            .map(|seed| seed.as_integer().filter(|&seed| seed >= 0))
+            .map(|seed| u64::try_from(seed.as_integer()?).ok())
             .collect();
         match seeds {
             Some(seeds) if !seeds.is_empty() => Ok(seeds),
@@ -195,17 +242,14 @@ fn read(file: &Path, depth: usize) -> Result<Table, TrainError> {
     }
     /// Bytes that no recipe needs.
     const LARGEST: u64 = 1 << 20;
-    if let Ok(about) = std::fs::metadata(file)
-        && !about.is_dir()
-        && (!about.is_file() || about.len() > LARGEST)
-    {
+    if std::fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() > LARGEST) {
         return Err(problem(
             file,
             "recipe",
-            "is no file of at most 1 MiB: give a TOML file",
+            "is larger than 1 MiB, which no recipe is: give a TOML file",
         ));
     }
-    let text = std::fs::read_to_string(file).map_err(|source| match source.kind() {
+    let text = files::read_to_string(file).map_err(|source| match source.kind() {
         _ if file.is_dir() => problem(file, "recipe", "is a folder: give a TOML file"),
         _ => problem(
             file,
@@ -237,14 +281,20 @@ fn read(file: &Path, depth: usize) -> Result<Table, TrainError> {
 }
 
 /// A value as it stands in TOML, or else as a string.
-fn parse(text: &str) -> Value {
+fn parse(text: &str) -> Result<Value, String> {
     let as_toml = format!("x = {text}")
         .parse::<Table>()
         .ok()
         .filter(|table| table.len() == 1);
-    as_toml
-        .and_then(|mut table| table.remove("x"))
-        .unwrap_or_else(|| Value::String(text.to_owned()))
+    match as_toml.and_then(|mut table| table.remove("x")) {
+        Some(value) => Ok(value),
+        // A list or a table whose own quotes the shell has taken.
+        None if text.starts_with(['[', '{']) && text.ends_with([']', '}']) => Err(format!(
+            "{text} is neither a list nor a table of TOML: put texts in quotes, and all of it in quotes for the \
+                 shell, as in --set 'data.paths=[\"a.txt\"]'"
+        )),
+        None => Ok(Value::String(text.to_owned())),
+    }
 }
 
 pub(super) fn problem(file: &Path, field: &str, text: &str) -> TrainError {

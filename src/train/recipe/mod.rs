@@ -44,6 +44,7 @@
 //! `extends = "other.toml"` takes everything that a recipe does not set from another, beside it. Fields that no
 //! section knows are refused. Paths are relative to the folder in which the command runs.
 
+mod fault;
 mod file;
 mod model;
 mod sections;
@@ -127,14 +128,14 @@ impl Recipe {
     }
 
     fn from_table(table: &Table, file: &Path) -> Result<Self, TrainError> {
-        let recipe: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            // The message ends in the path of the field: "…\nin `train.steps`\n".
-            let message = error.to_string();
-            let field = message.rsplit_once("in `").map_or("", |(_, field)| field);
-            file::problem(file, field.trim_end().trim_end_matches('`'), error.message())
-        })?;
+        let recipe: Self =
+            fault::read(table).map_err(|(field, problem)| file::problem(file, &field, &problem))?;
         if let Some((field, known)) = table::unheeded(table, &recipe.to_table(), "") {
-            return Err(file::problem(file, &field, &unknown_field(&known)));
+            let problem = match field.strip_prefix("data.") {
+                Some(field) if !field.contains('.') => recipe.data.unknown_field(),
+                _ => unknown_field(&known),
+            };
+            return Err(file::problem(file, &field, &problem));
         }
         recipe.check(file)?;
         Ok(recipe)
@@ -171,9 +172,9 @@ impl Recipe {
     /// [`TrainError::Recipe`] with `file`, the field, its value and what to do.
     pub fn check(&self, file: &Path) -> Result<(), TrainError> {
         let refuse = |field: &str, problem: &str| Err(file::problem(file, field, problem));
-        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains(['/', '\\']) {
+        if !is_name(&self.name) {
             let problem = format!(
-                "'{}' cannot be part of the name of a folder: choose another",
+                "{:?} cannot be part of the name of a folder: choose another",
                 self.name
             );
             return refuse("name", &problem);
@@ -316,6 +317,14 @@ impl Recipe {
             )),
         }
     }
+}
+
+/// Whether a text can be the name of an arm: part of the name of a folder, and of a line on a terminal.
+pub(super) fn is_name(text: &str) -> bool {
+    !(text.is_empty()
+        || text.starts_with('.')
+        || text.contains(['/', '\\'])
+        || text.contains(char::is_control))
 }
 
 /// What to say of a field that nobody knows.

@@ -99,13 +99,7 @@ impl ModelFields {
             }
             table.insert(field.clone(), whole_as_float(value, table.get(field)));
         }
-        let config: C = table.clone().try_into().map_err(|error: toml::de::Error| {
-            let field = self
-                .fields
-                .keys()
-                .find(|field| error.message().contains(field.as_str()));
-            (field.cloned().unwrap_or_default(), error.message().to_owned())
-        })?;
+        let config: C = super::fault::read(&table)?;
         // What a configuration has not would have been passed over.
         let heeded = Table::try_from(&config).map_err(|error| (String::new(), error.to_string()))?;
         match super::table::unheeded(&self.fields, &heeded, "") {

@@ -342,6 +342,37 @@ impl DataSection {
         matches!(self, Self::Bundled { .. } | Self::Text { .. })
     }
 
+    /// Its kind, as a recipe has it, and the fields of that kind.
+    fn fields(&self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Bundled { .. } => ("bundled", &["length", "held_out"]),
+            Self::Text { .. } => (
+                "text",
+                &[
+                    "paths",
+                    "format",
+                    "field",
+                    "title",
+                    "on_bad",
+                    "length",
+                    "held_out",
+                    "validation",
+                ],
+            ),
+            Self::Cifar10 { .. } => ("cifar10", &["path", "train_images", "test_images"]),
+            Self::Images { .. } => ("images", &["train", "validation", "shorter_side"]),
+        }
+    }
+
+    /// What to say of a field that it has not.
+    pub(super) fn unknown_field(&self) -> String {
+        let (kind, fields) = self.fields();
+        let fields = fields.join(", ");
+        format!(
+            "no such field where data.kind is {kind}, which has {fields}: choose one of these, or another kind"
+        )
+    }
+
     /// Tokens in a sequence, of text.
     pub fn length(&self) -> Option<usize> {
         match self {
@@ -357,7 +388,20 @@ impl DataSection {
             Self::Images { shorter_side: 0, .. } => {
                 return refuse("shorter_side", "0, but must be at least 1".to_owned());
             }
-            Self::Cifar10 { .. } | Self::Images { .. } => return Ok(()),
+            Self::Cifar10 {
+                train_images,
+                test_images,
+                ..
+            } => {
+                return match [("train_images", train_images), ("test_images", test_images)]
+                    .into_iter()
+                    .find(|(_, images)| **images == Some(0))
+                {
+                    Some((field, _)) => refuse(field, "0, but must be at least 1".to_owned()),
+                    None => Ok(()),
+                };
+            }
+            Self::Images { .. } => return Ok(()),
         };
         if *length < 2 {
             return refuse("length", format!("{length}, but must be at least 2"));

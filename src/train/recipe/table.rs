@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 /// The fields by which a table says what kind it is of. Tables of two kinds have nothing to share.
-const KINDS: [&str; 2] = ["kind", "scheme"];
+pub(super) const KINDS: [&str; 2] = ["kind", "scheme"];
 
 /// Lays `over` on top of `under`: tables field by field, anything else as a whole; so also a table of another
 /// kind than the one under it.

@@ -152,7 +152,7 @@ fn what_is_wrong_is_named_with_file_and_field() {
         ),
         (
             with("d_model = 64", "d_model = \"64\""),
-            ["model", "invalid type"],
+            ["model.d_model", "\"64\", but must be a whole number"],
         ),
         (
             with("d_model = 64", "attention_init = 1"),
@@ -194,6 +194,37 @@ fn what_is_wrong_is_named_with_file_and_field() {
             ["name", "folder"],
         ),
         (with("name = \"decoder\"", "nane = \"decoder\""), ["arms", "name"]),
+        (
+            with("name = \"decoder\"", "name = \"a\\u001b[2Jb\\u0000\""),
+            ["name", "a\\u{1b}[2Jb\\0"],
+        ),
+        (
+            with("length = 64", "length = 64.0"),
+            ["data.length", "64.0, but must be a whole number"],
+        ),
+        (
+            with(
+                "kind = \"bundled\"\nlength = 64",
+                "kind = \"text\"\npaths = 64\nlength = 64",
+            ),
+            ["data.paths", "64, but must be a path, or a list of paths"],
+        ),
+        (
+            with("kind = \"bundled\"", "kind = \"bundle\""),
+            ["data.kind", "'bundle', but must be one of bundled, text"],
+        ),
+        (with("length = 64", ""), ["data.length", "not set"]),
+        (
+            with("length = 64", "length = 64\npaths = []"),
+            ["data.paths", "which has length, held_out"],
+        ),
+        (
+            with(
+                "kind = \"bundled\"\nlength = 64",
+                "kind = \"cifar10\"\npath = \"x\"\ntrain_images = 0",
+            ),
+            ["data.train_images", "at least 1"],
+        ),
         (with("scheme = \"tied\"", "scheme = \"tight\""), ["init", "tight"]),
         (
             with("[tokenizer]\nkind = \"characters\"", ""),
@@ -228,6 +259,108 @@ fn what_is_wrong_is_named_with_file_and_field() {
     assert!(error(misspelt).contains("stepz"));
     let absent = RecipeFile::load(Path::new("absent.toml"), &Options::default()).unwrap_err();
     assert!(absent.to_string().contains("absent.toml"), "{absent}");
+}
+
+#[test]
+fn what_was_set_outside_is_named_there() {
+    let error = |path: &str, value: &str| {
+        let options = Options {
+            set: vec![(path.into(), value.into())],
+            ..Options::default()
+        };
+        runs(WHOLE, &options).unwrap_err().to_string()
+    };
+    for (path, value, said) in [
+        ("train.steps", "many", "\"many\", but must be a whole number"),
+        ("train.stepz", "1", "no such field here"),
+        ("data.paths", "a.txt", "where data.kind is bundled"),
+        // What is left of data.paths=["a.txt"] in a shell.
+        ("data.paths", "[a.txt]", "--set 'data.paths=[\"a.txt\"]'"),
+        ("data", "{ kind = text }", "quotes for the shell"),
+    ] {
+        let error = error(path, value);
+        assert!(
+            error.starts_with(&format!("--set: {path}: ")) && error.contains(said),
+            "{error}"
+        );
+    }
+    // A kind begins its section anew, wherever it stands.
+    let options = Options {
+        set: [
+            ("data.paths", "a.txt"),
+            ("data.length", "9"),
+            ("data.kind", "text"),
+        ]
+        .map(|(path, value)| (path.into(), value.into()))
+        .to_vec(),
+        ..Options::default()
+    };
+    let run = &runs(WHOLE, &options).unwrap()[0];
+    let want = DataSection::Text {
+        corpus: crate::data::CorpusSpec::new(["a.txt"]),
+        length: 9,
+        held_out: None,
+        validation: None,
+    };
+    assert_eq!(run.data, want);
+}
+
+/// What is known of the data's fields is what there is.
+#[test]
+fn unknown_fields_of_data_are_told_of_the_known_ones() {
+    let corpus = crate::data::CorpusSpec {
+        format: Some(crate::data::Format::Text),
+        field: Some("a".into()),
+        title: Some("b".into()),
+        ..crate::data::CorpusSpec::new(["c"])
+    };
+    for data in [
+        DataSection::Bundled {
+            length: 2,
+            held_out: Some(0.1),
+        },
+        DataSection::Text {
+            corpus: corpus.clone(),
+            length: 2,
+            held_out: Some(0.1),
+            validation: Some(corpus),
+        },
+        DataSection::Cifar10 {
+            path: "a".into(),
+            train_images: Some(1),
+            test_images: Some(1),
+        },
+        DataSection::Images {
+            train: "a".into(),
+            validation: "b".into(),
+            shorter_side: 1,
+        },
+    ] {
+        let mut table = Table::try_from(&data).unwrap();
+        let kind = table.remove("kind").unwrap();
+        let said = data.unknown_field();
+        let named: std::collections::BTreeSet<&str> = said
+            .split_once("which has ")
+            .and_then(|(_, fields)| Some(fields.split_once(':')?.0.split(", ").collect()))
+            .unwrap();
+        assert!(said.contains(kind.as_str().unwrap()));
+        assert_eq!(named, table.keys().map(String::as_str).collect());
+    }
+}
+
+/// To compare all pairs of names, or to copy the list for each run, takes minutes.
+#[test]
+fn a_hundred_thousand_seeds_are_no_work() {
+    let seeds: Vec<String> = (0..100_000).map(|seed| seed.to_string()).collect();
+    let options = Options {
+        set: vec![("seeds".into(), format!("[{}]", seeds.join(",")))],
+        arms: vec!["encoder".into()],
+        ..Options::default()
+    };
+    let begin = std::time::Instant::now();
+    let runs = runs(WHOLE, &options).unwrap();
+    assert_eq!((runs.len(), runs[99_999].seed), (100_000, 99_999));
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
 #[test]
