@@ -1,5 +1,7 @@
 //! The `wqk` command as a user meets it: help, formats, outputs, and errors.
 
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/compare.rs"]
 mod compare;
 #[path = "cli/models.rs"]

@@ -108,7 +108,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> anyhow::Result<ExitCode> {
     }
     // What was left out is a result, not progress: it is said whatever `--quiet` is.
     for note in &comparison.notes {
-        eprintln!("wqk: note: {note}");
+        super::print_note(note);
     }
 
     let tables = match (args.table, args.format) {

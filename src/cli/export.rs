@@ -12,7 +12,7 @@ use crate::checkpoint::pretrained::{
 use crate::data::Tokenizer;
 use crate::objective::Visibility;
 use crate::train::recipe::ModelSection;
-use crate::train::{Recipe, RunFolder};
+use crate::train::{ImageInput, Recipe, RunFolder};
 
 /// Arguments of `wqk export`.
 #[derive(Debug, clap::Args)]
@@ -131,14 +131,25 @@ fn vision(run: &RunFolder, recipe: &Recipe, parameters: &Parameters, args: &Args
     // The data decide the number of classes, and the head has one bias for each.
     let n_classes = parameters.get("head.bias").map_or(0, |bias| bias.values.len());
     let config = recipe.vision_model(n_classes, &run.recipe_file())?;
+    // Runs that began before it was written down still have their data.
+    let of_data = || {
+        let input = ImageInput::open(recipe).ok()?;
+        (input.sha256() == run.info().data_sha256).then(|| input.about())
+    };
+    let about = run.images()?.or_else(of_data);
+    let processor = about.as_ref().map(|about| {
+        about
+            .normalisation
+            .hub_file(about.shorter_side, config.image_size)
+    });
     let exported = ExportedViT {
         config: &config,
         parameters,
-        classes: &[],
-        files: &[],
+        classes: about.as_ref().map_or(&[], |about| &about.classes),
+        files: processor.as_slice(),
     };
     export_vit(&exported, &args.to)?;
-    let note = "names of the classes and normalisation of the pixels are in the data, not in the run: add them to \
-                config.json and preprocessor_config.json";
-    Ok(("ViTForImageClassification", Some(note)))
+    let note = "the run has no images.json and its images are not where the recipe has them, so that classes have no \
+                names in config.json and there is no preprocessor_config.json";
+    Ok(("ViTForImageClassification", about.is_none().then_some(note)))
 }

@@ -1,11 +1,20 @@
 //! Ctrl-C and termination: what is unfinished goes, then the program.
 
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::train::run::Stop;
 
 /// What the first signal asks instead of ending the program.
 static STOP: Mutex<Option<Stop>> = Mutex::new(None);
+
+/// The signal that asked it.
+static SIGNAL: AtomicI32 = AtomicI32::new(2);
+
+/// The exit code of a program that a signal has ended: 128 and the signal's number, as shells give it.
+pub(super) fn exit_code() -> u8 {
+    u8::try_from(128 + SIGNAL.load(Ordering::Relaxed)).unwrap_or(u8::MAX)
+}
 
 fn stop() -> MutexGuard<'static, Option<Stop>> {
     STOP.lock().unwrap_or_else(PoisonError::into_inner)
@@ -17,8 +26,8 @@ pub(super) fn ask_first(runs: &Stop) {
     clean_up();
 }
 
-/// From now on SIGINT and SIGTERM remove unfinished files and end the program with the code that shells give it,
-/// 128 and the signal's number: 130 after Ctrl-C.
+/// From now on SIGINT and SIGTERM remove unfinished files and end the program with its [`exit_code`]: 130 after
+/// Ctrl-C, 143 after SIGTERM.
 ///
 /// On systems other than Unix nothing changes: there an interruption may leave a file `.wqk-…` behind, and a run
 /// is resumed from its last checkpoint.
@@ -33,13 +42,14 @@ pub(super) fn clean_up() {
     };
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            SIGNAL.store(signal, Ordering::Relaxed);
             if let Some(runs) = stop().take() {
                 eprintln!("wqk: stopping after this update, with a checkpoint; once more ends at once");
                 runs.ask();
                 continue;
             }
             crate::report::drafts::remove_all();
-            std::process::exit(128 + signal);
+            std::process::exit(exit_code().into());
         }
     });
 }

@@ -140,6 +140,11 @@ pub fn print_error(error: &anyhow::Error) {
     eprintln!("wqk: error: {}", visible(&one_line(&with_causes(error))));
 }
 
+/// One line on standard error of what is no error: `wqk: note: what`.
+fn print_note(note: impl ToString) {
+    eprintln!("wqk: note: {}", visible(&one_line(&note.to_string())));
+}
+
 /// The error and its causes, without those that it quotes already.
 fn with_causes(error: &anyhow::Error) -> String {
     error

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::module::{AutodiffModule, Module};
-use burn::tensor::backend::{AutodiffBackend, Device as NumberedDevice, DeviceOps as _};
+use burn::tensor::backend::{AutodiffBackend, Backend as _, Device as NumberedDevice, DeviceOps as _};
 use burn::tensor::{Device, Tensor};
 
 use super::checkpoints::{Checkpoint, sha256};
@@ -14,15 +14,16 @@ use super::image_task::ImageTask;
 use super::input::{ImageInput, Input, TextInput};
 use super::observer::{Event, Observer, ScoreRow, ScoreWatch};
 use super::recipe::Recipe;
-use super::run::{NewRun, RunInfo, RunStatus, RunWriter, Stop};
+use super::run::{NewRun, RunFiles, RunInfo, RunStatus, RunWriter, Stop, check_same};
 use super::state::TrainState;
 use super::task::{TextTask, TracedTask};
 use super::updates::UpdateWatch;
 use crate::attention::HasAttention;
-use crate::backend::Precision;
+use crate::backend::{Precision, lies_in_host_memory};
 use crate::bilinear::Summary;
 use crate::data::ReadReport;
 use crate::data::vision::Augmentation;
+use crate::model::size::{TRAINED, WEIGHT, check_memory};
 
 /// Where and how a run is done, beside its recipe.
 #[derive(Clone, Copy)]
@@ -69,9 +70,10 @@ impl Launch<'_> {
     ) -> Result<RunInfo, TrainError> {
         let vocabulary = input.tokenizer().vocabulary().size;
         let model = self.recipe.text_model(vocabulary, self.file)?;
+        check_size::<B>(model.n_parameters())?;
         let model = model
             .init::<B>(self.recipe.seed, device)?
-            .with_precision(self.precision::<B>(device)?);
+            .with_precision(precision::<B>(self.recipe, self.file, device)?);
         let Some(objective) = self.recipe.objective else {
             return Err(TrainError::Recipe {
                 file: self.file.to_owned(),
@@ -84,7 +86,10 @@ impl Launch<'_> {
         let of_input = OfInput {
             sha256: input.sha256(),
             reports: input.reports(),
-            tokenizer: Some(&tokenizer),
+            files: RunFiles {
+                tokenizer: Some(&tokenizer),
+                images: None,
+            },
         };
         self.train::<B, _>(model, &task, config, device, of_input)
     }
@@ -98,33 +103,22 @@ impl Launch<'_> {
         let n_classes = input.data().train.classes().len();
         let model = self.recipe.vision_model(n_classes, self.file)?;
         let size = model.image_size;
+        check_size::<B>(model.n_parameters())?;
         let model = model
             .init::<B>(self.recipe.seed, device)?
-            .with_precision(self.precision::<B>(device)?);
+            .with_precision(precision::<B>(self.recipe, self.file, device)?);
         let augmentation = self.recipe.augmentation.unwrap_or_else(Augmentation::none);
         let task = ImageTask::new(input.data(), augmentation, size, config)?;
+        let about = input.about().to_json();
         let of_input = OfInput {
             sha256: input.sha256(),
             reports: &[],
-            tokenizer: None,
+            files: RunFiles {
+                tokenizer: None,
+                images: Some(&about),
+            },
         };
         self.train::<B, _>(model, &task, config, device, of_input)
-    }
-
-    /// The number type of the products, if the device can multiply in it.
-    fn precision<B: AutodiffBackend>(&self, device: &Device<B>) -> Result<Precision, TrainError> {
-        let precision = self.recipe.train.precision;
-        if precision.is_supported::<B>(device) {
-            return Ok(precision);
-        }
-        Err(TrainError::Recipe {
-            file: self.file.to_owned(),
-            field: "train.precision".to_owned(),
-            problem: format!(
-                "{precision}, which backend {} lacks on this device: leave it out, or choose another backend",
-                self.backend
-            ),
-        })
     }
 
     fn train<B, T>(
@@ -144,7 +138,7 @@ impl Launch<'_> {
         task.check(&model)?;
         let others = others::<B>(device, self.recipe.train.devices, self.file)?;
         let info = self.info::<B>(config, device, model.num_params(), input);
-        let (writer, checkpoint) = self.writer::<B>(info, input.tokenizer)?;
+        let (writer, checkpoint) = self.writer::<B>(info, input.files)?;
         let updates = self.recipe.updates;
         let mut forward = Forward {
             index: self.index,
@@ -189,7 +183,10 @@ impl Launch<'_> {
             recipe_sha256: self.recipe.sha256(),
             data_sha256: input.sha256.to_owned(),
             data: input.reports.to_vec(),
-            tokenizer_sha256: input.tokenizer.map(|tokenizer| sha256(tokenizer.as_bytes())),
+            tokenizer_sha256: input
+                .files
+                .tokenizer
+                .map(|tokenizer| sha256(tokenizer.as_bytes())),
             parameters: parameters as u64,
             steps: config.steps,
             status: RunStatus::Running,
@@ -205,7 +202,7 @@ impl Launch<'_> {
     fn writer<B: AutodiffBackend>(
         &self,
         info: RunInfo,
-        tokenizer: Option<&str>,
+        files: RunFiles<'_>,
     ) -> Result<(RunWriter<B>, Option<Checkpoint>), TrainError> {
         let score = &self.recipe.score;
         let watch = ScoreWatch::new(score.every, score.gamma, score.heads);
@@ -217,13 +214,13 @@ impl Launch<'_> {
                 resumed: before.resumed,
                 ..info
             };
-            let (writer, latest) = RunWriter::resume(self.folder, tokenizer, info, keep, watch, self.stop)?;
+            let (writer, latest) = RunWriter::resume(self.folder, files, info, keep, watch, self.stop)?;
             return Ok((self.with_logs(writer)?, latest));
         }
         let recipe = self.recipe.to_toml();
         let new = NewRun {
             recipe: &recipe,
-            tokenizer,
+            files,
         };
         let writer = RunWriter::create(self.folder, new, info, keep, watch, self.stop)?;
         Ok((self.with_logs(writer)?, None))
@@ -241,13 +238,41 @@ impl Launch<'_> {
     }
 }
 
+/// The number type of the products, if the device can multiply in it.
+pub(super) fn precision<B: AutodiffBackend>(
+    recipe: &Recipe,
+    file: &Path,
+    device: &Device<B>,
+) -> Result<Precision, TrainError> {
+    let precision = recipe.train.precision;
+    if precision.is_supported::<B>(device) {
+        return Ok(precision);
+    }
+    Err(TrainError::Recipe {
+        file: file.to_owned(),
+        field: "train.precision".to_owned(),
+        problem: format!(
+            "{precision}, which backend {} lacks on this device: leave it out, or choose another backend",
+            B::InnerBackend::name(device)
+        ),
+    })
+}
+
+/// Refuses a model whose training the memory cannot hold, with its gradients and moments where these lie in it too.
+pub(super) fn check_size<B: AutodiffBackend>(parameters: Option<u64>) -> Result<(), TrainError> {
+    let bytes = match lies_in_host_memory::<B::InnerBackend>() {
+        true => TRAINED,
+        false => WEIGHT,
+    };
+    Ok(check_memory(parameters, bytes)?)
+}
+
 /// What a run writes down of its data.
 #[derive(Clone, Copy)]
 struct OfInput<'a> {
     sha256: &'a str,
     reports: &'a [ReadReport],
-    /// As JSON.
-    tokenizer: Option<&'a str>,
+    files: RunFiles<'a>,
 }
 
 /// Refuses to go on with a run in other circumstances than those in which it began.
@@ -260,19 +285,14 @@ fn same_run(folder: &Path, before: &RunInfo, now: &RunInfo) -> Result<(), TrainE
         ("data (SHA-256)", &before.data_sha256, &now.data_sha256),
         ("tokenizer (SHA-256)", &tokenizer(before), &tokenizer(now)),
     ] {
-        if before != now {
-            let problem = format!(
-                "the run began with another {what}: {before}, now {now}: restore it, or begin a run in another folder"
-            );
-            return Err(TrainError::folder(folder, problem));
-        }
+        check_same(folder, what, before, now)?;
     }
     Ok(())
 }
 
 /// The devices that follow a device, by their numbers. Where a backend has the one only, as the CPU, it is that one
 /// again: its threads are then shared.
-fn others<B: AutodiffBackend>(
+pub(super) fn others<B: AutodiffBackend>(
     device: &Device<B>,
     devices: usize,
     file: &Path,

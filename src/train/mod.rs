@@ -39,7 +39,7 @@ pub use devices::Devices;
 pub use experiment::{Arm, Experiment, Run, RunEvent, in_pool, side_by_side};
 pub use fit::{KeepNothing, Keeper, fit, fit_from};
 pub use image_task::{ImageData, ImageTask};
-pub use input::{ImageInput, Input, TextInput};
+pub use input::{ImageInput, Input, Preview, PreviewFile, TextInput};
 pub use launch::Launch;
 pub use observer::{Evaluation, Event, HeldOutRow, Observer, ScoreRow, ScoreWatch, StepRow};
 pub use optimiser::{AdamWByRank, Moments, adamw};

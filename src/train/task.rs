@@ -138,20 +138,29 @@ impl<'a, B: AutodiffBackend> TextTask<'a, B> {
     }
 }
 
+/// Refuses a model with too few tokens or positions for its data.
+pub(super) fn check_fits(
+    tokens: usize,
+    vocab_size: usize,
+    length: usize,
+    positions: usize,
+) -> Result<(), TrainError> {
+    if tokens > vocab_size {
+        return Err(TrainError::Vocabulary { tokens, vocab_size });
+    }
+    if length > positions {
+        return Err(TrainError::Length { length, positions });
+    }
+    Ok(())
+}
+
 impl<B: AutodiffBackend> Task<B> for TextTask<'_, B> {
     type Model = TextTransformer<B>;
     type Batch = Prepared;
 
     fn check(&self, model: &Self::Model) -> Result<(), TrainError> {
-        let (tokens, vocab_size) = (self.data.vocabulary.size, model.vocab_size());
-        if tokens > vocab_size {
-            return Err(TrainError::Vocabulary { tokens, vocab_size });
-        }
-        let (length, positions) = (self.data.train.n(), model.max_positions());
-        if length > positions {
-            return Err(TrainError::Length { length, positions });
-        }
-        Ok(())
+        let (tokens, length) = (self.data.vocabulary.size, self.data.train.n());
+        check_fits(tokens, model.vocab_size(), length, model.max_positions())
     }
 
     fn at_step(&self, model: TextTransformer<B>, step: usize) -> TextTransformer<B> {

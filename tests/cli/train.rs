@@ -237,10 +237,18 @@ fn survives_being_killed_on_tch() {
     survives_being_killed("tch");
 }
 
-/// A run of many more updates, stopped by the signal that Ctrl-C sends once it has done some.
+/// A run of many more updates, stopped by the signals that Ctrl-C and job schedulers send once it has done some.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_a_checkpoint() {
+    // 128 and the number of the signal, as shells have it.
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        interrupted(signal, code);
+    }
+}
+
+#[cfg(unix)]
+fn interrupted(signal: &str, code: i32) {
     let place = Place::new();
     let out = place.path("out");
     let mut command = place.train();
@@ -253,12 +261,12 @@ fn an_interrupt_leaves_a_checkpoint() {
     let run = out.join("tiny-seed5");
     wait_for(|| fs::metadata(run.join("steps.csv")).is_ok_and(|meta| meta.len() > 0));
     let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        .args([signal, &child.id().to_string()])
         .status()
         .unwrap();
     assert!(sent.success());
     wait_for(|| child.try_wait().unwrap().is_some());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.wait().unwrap().code(), Some(code));
     let folder = RunFolder::open(&run).unwrap();
     assert_eq!(folder.info().status, RunStatus::Stopped);
     let checkpoint = folder.checkpoint(None).unwrap();
@@ -507,6 +515,58 @@ fn images_are_trained_on_and_resumed() {
     let mut other = place.go_on(&place.path("other"), "flex");
     other.args(["--set", "tokenizer={ kind = 'bytes' }"]);
     assert!(refused(other).contains("tokenizer"));
+    exported(&place, &whole);
+}
+
+/// The folder for `transformers` has names of the classes, and how pixels are normalised.
+fn exported(place: &Place, run: &Path) {
+    // The mean of red over all images to train on.
+    let (mut sum, mut count) = (0.0, 0.0);
+    for i in 1..=5 {
+        let records = fs::read(place.path(&format!("cifar10/data_batch_{i}.bin"))).unwrap();
+        for record in records.chunks_exact(3073) {
+            sum += record[1..=1024].iter().map(|&red| f64::from(red)).sum::<f64>();
+            count += 1024.0;
+        }
+    }
+    let export = |to: &str| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("wqk"));
+        command.arg("export").arg(run).arg("--to").arg(place.path(to));
+        let said = ends(command, 0);
+        let json = |name: &str| {
+            let content = fs::read(place.path(to).join(name)).ok()?;
+            serde_json::from_slice::<Value>(&content).ok()
+        };
+        (
+            said,
+            json("config.json").unwrap(),
+            json("preprocessor_config.json"),
+        )
+    };
+    let (said, config, processor) = export("vit");
+    assert!(!said.contains("note"), "{said}");
+    assert_eq!(
+        (&config["id2label"]["0"], &config["label2id"]["truck"]),
+        (&"airplane".into(), &9.into())
+    );
+    let processor = processor.unwrap();
+    assert_eq!(processor["size"]["shortest_edge"], 32);
+    assert_eq!(processor["crop_size"]["height"], 32);
+    // f32 has seven digits.
+    let mean = processor["image_mean"][0].as_f64().unwrap();
+    assert!((mean - sum / count / 255.0).abs() < 1e-6, "{mean}");
+
+    // As an older program left its runs: the data still tell.
+    fs::remove_file(run.join("images.json")).unwrap();
+    let (_, again, same) = export("from-data");
+    assert_eq!((again, same), (config, Some(processor)));
+    fs::remove_dir_all(place.path("cifar10")).unwrap();
+    let (said, config, processor) = export("without");
+    assert!(
+        said.contains("note: the run has no images.json") && processor.is_none(),
+        "{said}"
+    );
+    assert_eq!(config["id2label"]["0"], "LABEL_0");
 }
 
 #[test]
@@ -526,8 +586,12 @@ fn what_a_run_has_lost_is_restored_or_named() {
     let tokenizer = run.join("tokenizer.json");
     let whole = fs::read(&tokenizer).unwrap();
     fs::write(&tokenizer, &whole[..whole.len() / 2]).unwrap();
+    // What a kill between writing and renaming leaves.
+    let draft = run.join(".wqk-a1B2c3");
+    fs::write(&draft, &stopped[..stopped.len() / 2]).unwrap();
     ends(place.go_on(&out, "flex"), 0);
     assert_eq!(fs::read(&tokenizer).unwrap(), whole);
+    assert!(!draft.exists());
 
     // A log that is shorter than at the checkpoint cannot be gone on with.
     fs::write(&info, &stopped).unwrap();

@@ -23,10 +23,13 @@ pub(in crate::train) fn write_synced(
     Ok(hex(&hash.finalize()))
 }
 
+/// How the names of files begin that are not whole yet.
+pub(in crate::train) const DRAFT: &str = ".wqk-";
+
 /// Gives a file its content at once: readers see the old one or the new one, also after a loss of power.
 pub(in crate::train) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
-    let mut file = tempfile::Builder::new().prefix(".wqk-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder)?;
     file.write_all(content)?;
     #[cfg(unix)]
     {

@@ -14,7 +14,7 @@ mod store;
 mod weights;
 
 pub(crate) use files::sha256;
-pub(super) use files::{folder_of, replace, sync_folder};
+pub(super) use files::{DRAFT, folder_of, replace, sync_folder};
 pub(super) use moments::RunOptimiser;
 pub use store::{Checkpoint, CheckpointConfig, CheckpointInfo, Checkpoints};
 pub(super) use weights::{Named, fitting};

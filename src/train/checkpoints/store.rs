@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{sha256, sync_folder, write_synced};
 use super::moments::{moments, set_moments};
 use super::weights::{self, Named, parameters, set_parameters};
+use crate::plain::plain;
 use crate::train::config::TrainError;
 use crate::train::state::{Best, TrainState};
 
@@ -268,9 +269,10 @@ impl Checkpoint {
     /// [`TrainError::Checkpoint`] for one that is incomplete or damaged.
     pub fn open(path: &Path) -> Result<Self, TrainError> {
         let problem = |problem: String| damaged(path, problem);
-        let content = fs::read(path.join(STATE)).map_err(|error| problem(format!("{STATE}: {error}")))?;
-        let info: CheckpointInfo =
-            serde_json::from_slice(&content).map_err(|error| problem(format!("{STATE}: {error}")))?;
+        let content =
+            crate::files::read(&path.join(STATE)).map_err(|error| problem(format!("{STATE}: {error}")))?;
+        let info: CheckpointInfo = serde_json::from_slice(&content)
+            .map_err(|error| problem(format!("{STATE}: {}", plain(&error.to_string()))))?;
         if info.format != FORMAT {
             return Err(problem(format!(
                 "its format is {}, this program reads {FORMAT}",
@@ -366,8 +368,8 @@ impl Checkpoint {
 
     /// The content of a file, which is what was written.
     fn content(&self, file: &str) -> Result<Vec<u8>, TrainError> {
-        let content =
-            fs::read(self.path.join(file)).map_err(|error| self.misfit(file, &error.to_string()))?;
+        let content = crate::files::read(&self.path.join(file))
+            .map_err(|error| self.misfit(file, &error.to_string()))?;
         if self.info.files.get(file) != Some(&sha256(&content)) {
             return Err(self.misfit(file, "its content is not what was written (SHA-256)"));
         }

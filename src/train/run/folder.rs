@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::info::RunInfo;
-use super::log::FlatScore;
+use super::images::ImageInfo;
+use super::info::{RunInfo, check_same};
+use super::log::{FlatScore, check_lengths};
 use super::names;
+use super::writer::{check_unlocked, resumed_from};
 use crate::bilinear::{DirectionalityScores, HeadScores, LayerScores};
+use crate::files;
+use crate::plain::plain;
 use crate::train::TrainError;
 use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints};
 use crate::train::experiment::Run;
@@ -218,6 +222,45 @@ impl RunFolder {
         }
     }
 
+    /// The update after which the run would go on with a backend and, where it is known by its SHA-256, a tokenizer.
+    ///
+    /// # Errors
+    /// What would keep it from going on: another process that is at it, another backend or tokenizer than it began
+    /// with, a checkpoint that is damaged or gone, a log that is cut off.
+    pub fn resumes_at(&self, backend: &str, tokenizer_sha256: Option<&str>) -> Result<usize, TrainError> {
+        check_unlocked(&self.path)?;
+        check_same(&self.path, "backend", &self.info.backend, backend)?;
+        if let (Some(before), Some(now)) = (&self.info.tokenizer_sha256, tokenizer_sha256) {
+            check_same(&self.path, "tokenizer (SHA-256)", before, now)?;
+        }
+        let Some(latest) = resumed_from(&self.path, &self.checkpoints())? else {
+            return Ok(0);
+        };
+        check_lengths(&self.path, &latest.info().logs)?;
+        Ok(latest.info().step)
+    }
+
+    /// What the run knows of its images; none where it is on text, or older than this was written down.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where the file cannot be read.
+    pub fn images(&self) -> Result<Option<ImageInfo>, TrainError> {
+        let path = self.path.join(names::IMAGES);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = self.text(names::IMAGES)?;
+        serde_json::from_str(&text).map(Some).map_err(|error| {
+            TrainError::folder(
+                &path,
+                format!(
+                    "not what a run knows of its images: {}",
+                    plain(&error.to_string())
+                ),
+            )
+        })
+    }
+
     /// The file of the tokenizer; none where the run is not on text.
     pub fn tokenizer(&self) -> Option<PathBuf> {
         Some(self.path.join(names::TOKENIZER)).filter(|path| path.exists())
@@ -225,7 +268,7 @@ impl RunFolder {
 
     fn text(&self, name: &str) -> Result<String, TrainError> {
         let path = self.path.join(name);
-        std::fs::read_to_string(&path).map_err(|source| TrainError::unreadable(&path, source))
+        files::read_to_string(&path).map_err(|source| TrainError::unreadable(&path, source))
     }
 
     fn rows<R: DeserializeOwned>(&self, name: &str) -> Result<Vec<R>, TrainError> {

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::names;
 use crate::data::ReadReport;
+use crate::files;
+use crate::plain::plain;
 use crate::train::TrainError;
 use crate::train::checkpoints::replace;
+use crate::train::recipe::is_name;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +76,22 @@ pub struct RunInfo {
     pub error: Option<String>,
 }
 
+/// Refuses to go on with a run in other circumstances than those in which it began.
+pub(in crate::train) fn check_same(
+    folder: &Path,
+    what: &str,
+    before: &str,
+    now: &str,
+) -> Result<(), TrainError> {
+    if before == now {
+        return Ok(());
+    }
+    let problem = format!(
+        "the run began with another {what}: {before}, now {now}: restore it, or begin a run in another folder"
+    );
+    Err(TrainError::folder(folder, problem))
+}
+
 impl RunInfo {
     /// The version of the format that is written.
     pub const FORMAT: u32 = 1;
@@ -83,7 +102,7 @@ impl RunInfo {
     /// [`TrainError::Folder`] where it is missing or is none.
     pub fn read(folder: &Path) -> Result<Self, TrainError> {
         let path = folder.join(names::INFO);
-        let content = std::fs::read(&path).map_err(|source| match source.kind() {
+        let content = files::read(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => TrainError::folder(
                 folder,
                 format!(
@@ -93,8 +112,16 @@ impl RunInfo {
             ),
             _ => TrainError::unreadable(&path, source),
         })?;
-        let info: Self = serde_json::from_slice(&content)
-            .map_err(|error| TrainError::folder(&path, format!("not the description of a run: {error}")))?;
+        let info: Self = serde_json::from_slice(&content).map_err(|error| {
+            TrainError::folder(
+                &path,
+                format!("not the description of a run: {}", plain(&error.to_string())),
+            )
+        })?;
+        if !is_name(&info.arm) {
+            let problem = format!("the name of its arm is {:?}, which names no folder", info.arm);
+            return Err(TrainError::folder(&path, problem));
+        }
         if info.format != Self::FORMAT {
             let problem = format!("format {}, but this program reads {}", info.format, Self::FORMAT);
             return Err(TrainError::folder(&path, problem));

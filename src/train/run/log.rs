@@ -34,6 +34,21 @@ pub struct RunLog<B> {
     watch: ScoreWatch<B>,
 }
 
+/// Refuses logs that are shorter than they were at a checkpoint.
+pub(super) fn check_lengths(folder: &Path, lengths: &BTreeMap<String, u64>) -> Result<(), TrainError> {
+    for (name, &length) in lengths {
+        let path = folder.join(name);
+        let have = std::fs::metadata(&path).map_or(0, |about| about.len());
+        if have < length {
+            let problem = format!(
+                "it has {have} bytes, but had {length} at the checkpoint: restore it, or begin a run in another folder"
+            );
+            return Err(TrainError::folder(&path, problem));
+        }
+    }
+    Ok(())
+}
+
 impl<B: AutodiffBackend> RunLog<B> {
     /// Opens new logs in `folder`, which is made if it is missing.
     ///
@@ -56,17 +71,7 @@ impl<B: AutodiffBackend> RunLog<B> {
         lengths: &BTreeMap<String, u64>,
         watch: ScoreWatch<B>,
     ) -> Result<Self, TrainError> {
-        for (name, &length) in lengths {
-            let path = folder.join(name);
-            let have = std::fs::metadata(&path).map_or(0, |about| about.len());
-            if have < length {
-                let problem = format!(
-                    "it has {have} bytes, but had {length} at the checkpoint: restore it, or begin a run in another \
-                     folder"
-                );
-                return Err(TrainError::folder(&path, problem));
-            }
-        }
+        check_lengths(folder, lengths)?;
         Self::open(folder, Some(lengths.clone()), watch)
     }
 

@@ -11,6 +11,7 @@
 //! | `log.jsonl` | all of these in their order, one JSON object a line, told apart by `event` |
 //! | `events.out.tfevents.…` | steps, evaluations, scores and updates for TensorBoard, where the recipe asks for it; one file for each time that the run was begun or resumed |
 //! | `tokenizer.json` | the tokenizer, where the run is on text |
+//! | `images.json` | [`ImageInfo`]: classes and normalisation, where it is on images |
 //! | `checkpoints/step-000000123/` | [`Checkpoints`](super::Checkpoints): model, optimiser, average and state |
 //!
 //! In `scores.csv` the rows of a layer have no `head`; those of a head follow, counted from 0. `symmetry` is empty
@@ -18,16 +19,19 @@
 //! backend with the same number of threads.
 
 mod folder;
+mod images;
 mod info;
 mod log;
 mod tensorboard;
 mod writer;
 
 pub use folder::RunFolder;
+pub use images::ImageInfo;
+pub(super) use info::check_same;
 pub use info::{RunInfo, RunStatus};
 pub use log::RunLog;
 pub use tensorboard::TensorBoard;
-pub use writer::{NewRun, RunWriter, Stop};
+pub use writer::{NewRun, RunFiles, RunWriter, Stop};
 
 /// Names of the files in the folder of a run.
 pub(super) mod names {
@@ -39,6 +43,7 @@ pub(super) mod names {
     pub const UPDATES: &str = "updates.csv";
     pub const EVENTS: &str = "log.jsonl";
     pub const TOKENIZER: &str = "tokenizer.json";
+    pub const IMAGES: &str = "images.json";
     pub const CHECKPOINTS: &str = "checkpoints";
     pub const LOCK: &str = ".lock";
 }

@@ -13,9 +13,10 @@ use super::info::{RunInfo, RunStatus};
 use super::log::RunLog;
 use super::names;
 use crate::attention::HasAttention;
+use crate::files;
 use crate::train::TrainError;
 use crate::train::checkpoints::{
-    Checkpoint, CheckpointConfig, Checkpoints, Named, folder_of, replace, sync_folder,
+    Checkpoint, CheckpointConfig, Checkpoints, DRAFT, Named, folder_of, replace, sync_folder,
 };
 use crate::train::fit::Keeper;
 use crate::train::observer::{Event, Observer, ScoreWatch};
@@ -43,8 +44,26 @@ impl Stop {
 pub struct NewRun<'a> {
     /// `recipe.toml`.
     pub recipe: &'a str,
+    /// What else the run is known by.
+    pub files: RunFiles<'a>,
+}
+
+/// What a run knows of its data, beside the recipe.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFiles<'a> {
     /// `tokenizer.json`, where the run is on text.
     pub tokenizer: Option<&'a str>,
+    /// `images.json`, where it is on images.
+    pub images: Option<&'a str>,
+}
+
+impl<'a> RunFiles<'a> {
+    fn named(self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let files = [(names::TOKENIZER, self.tokenizer), (names::IMAGES, self.images)];
+        files
+            .into_iter()
+            .filter_map(|(name, content)| Some((name, content?)))
+    }
 }
 
 /// The folder of a run, for writing: logs, scores, checkpoints, and how far it is.
@@ -91,8 +110,8 @@ impl<B: AutodiffBackend> RunWriter<B> {
         }
         fs::create_dir(&draft).map_err(failed)?;
         fs::write(draft.join(names::RECIPE), new.recipe).map_err(failed)?;
-        if let Some(tokenizer) = new.tokenizer {
-            fs::write(draft.join(names::TOKENIZER), tokenizer).map_err(failed)?;
+        for (name, content) in new.files.named() {
+            fs::write(draft.join(name), content).map_err(failed)?;
         }
         info.write(&draft)?;
         sync_folder(&draft).map_err(failed)?;
@@ -111,8 +130,8 @@ impl<B: AutodiffBackend> RunWriter<B> {
     }
 
     /// Opens the folder of a run to go on with it, and cuts its logs back to the latest checkpoint, which is
-    /// returned; without one the run begins anew. A `tokenizer.json` other than `tokenizer`, the one that the run
-    /// has by its hash, is written anew.
+    /// returned; without one the run begins anew. Files other than those that are `known`, a tokenizer by its hash in
+    /// `run.json`, are written anew.
     ///
     /// # Errors
     /// [`TrainError::Folder`] where another process is at it or the checkpoints that it had are gone,
@@ -120,7 +139,7 @@ impl<B: AutodiffBackend> RunWriter<B> {
     /// written.
     pub fn resume(
         folder: &Path,
-        tokenizer: Option<&str>,
+        known: RunFiles<'_>,
         mut info: RunInfo,
         config: CheckpointConfig,
         watch: ScoreWatch<B>,
@@ -128,24 +147,15 @@ impl<B: AutodiffBackend> RunWriter<B> {
     ) -> Result<(Self, Option<Checkpoint>), TrainError> {
         let lock = lock(folder)?;
         let checkpoints = Checkpoints::new(folder.join(names::CHECKPOINTS), config);
-        let latest = checkpoints.latest()?;
-        let before = RunInfo::read(folder)?;
-        // A run that failed may have done so before its first checkpoint; any other tells of those that it has.
-        if latest.is_none() && before.step > 0 && before.status != RunStatus::Failed {
-            let problem = format!(
-                "run.json tells of update {}, but no checkpoint is there: restore it, or begin a run in another folder",
-                before.step
-            );
-            return Err(TrainError::folder(&folder.join(names::CHECKPOINTS), problem));
-        }
-        if let Some(tokenizer) = tokenizer {
-            let path = folder.join(names::TOKENIZER);
-            if fs::read_to_string(&path).ok().as_deref() != Some(tokenizer) {
-                replace(&path, tokenizer.as_bytes())
-                    .map_err(|source| TrainError::unwritable(&path, source))?;
+        let latest = resumed_from(folder, &checkpoints)?;
+        for (name, content) in known.named() {
+            let path = folder.join(name);
+            if files::read_to_string(&path).ok().as_deref() != Some(content) {
+                replace(&path, content.as_bytes()).map_err(|source| TrainError::unwritable(&path, source))?;
             }
         }
         checkpoints.remove_drafts()?;
+        remove_drafts(folder);
         let logs = latest.as_ref().map(|latest| latest.info().logs.clone());
         let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
         let step = latest.as_ref().map_or(0, |latest| latest.info().step);
@@ -224,17 +234,59 @@ impl<B: AutodiffBackend> RunWriter<B> {
     }
 }
 
+/// Takes away the half-written `run.json` or `tokenizer.json` that a killed run has left.
+fn remove_drafts(folder: &Path) {
+    let drafts = fs::read_dir(folder).into_iter().flatten().flatten();
+    for draft in drafts.filter(|entry| entry.file_name().to_string_lossy().starts_with(DRAFT)) {
+        // What cannot be removed does no harm.
+        let _ = fs::remove_file(draft.path());
+    }
+}
+
+/// The checkpoint from which a run goes on; without one it begins anew.
+///
+/// # Errors
+/// As [`RunWriter::resume`].
+pub(super) fn resumed_from(
+    folder: &Path,
+    checkpoints: &Checkpoints,
+) -> Result<Option<Checkpoint>, TrainError> {
+    let latest = checkpoints.latest()?;
+    let before = RunInfo::read(folder)?;
+    // A run that failed may have done so before its first checkpoint; any other tells of those that it has.
+    if latest.is_none() && before.step > 0 && before.status != RunStatus::Failed {
+        let problem = format!(
+            "run.json tells of update {}, but no checkpoint is there: restore it, or begin a run in another folder",
+            before.step
+        );
+        return Err(TrainError::folder(&folder.join(names::CHECKPOINTS), problem));
+    }
+    Ok(latest)
+}
+
 fn lock(folder: &Path) -> Result<File, TrainError> {
     let path = folder.join(names::LOCK);
     let file = File::create(&path).map_err(|source| TrainError::unwritable(&path, source))?;
+    try_lock(folder, &file)?;
+    Ok(file)
+}
+
+/// Refuses a folder in which a run goes on.
+pub(super) fn check_unlocked(folder: &Path) -> Result<(), TrainError> {
+    match File::open(folder.join(names::LOCK)) {
+        Ok(file) => try_lock(folder, &file),
+        Err(_) => Ok(()),
+    }
+}
+
+fn try_lock(folder: &Path, file: &File) -> Result<(), TrainError> {
     match file.try_lock() {
-        Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(TrainError::folder(
             folder,
             "another process is training in it: wait for it, or stop it",
         )),
         // A file system without locks: nothing to be had.
-        Err(TryLockError::Error(_)) => Ok(file),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
