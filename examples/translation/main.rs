@@ -42,7 +42,7 @@ struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "adam,sgd")]
     optimisers: Vec<Optimiser>,
     /// Updates of each cell
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 1500)]
     steps: usize,
     #[arg(long, default_value_t = 64)]
     width: usize,
