@@ -93,7 +93,7 @@ enum Format {
 pub fn run(args: &CompareArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let folder = match &args.out {
         Some(out) => Some(
-            ReportFolder::open(out)
+            ReportFolder::open(out, "compare")
                 .with_context(|| format!("cannot write the report folder '{}'", out.display()))?,
         ),
         None => None,

@@ -70,7 +70,7 @@ fn layers(text: &str) -> Result<usize, String> {
 pub fn run(args: &DemoArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let begin = Instant::now();
     interrupt::clean_up();
-    let folder = ReportFolder::open(&args.out)
+    let folder = ReportFolder::open(&args.out, "demo")
         .with_context(|| format!("cannot write the report folder '{}'", args.out.display()))?;
     let backend = common.backend()?;
 

@@ -99,7 +99,7 @@ pub fn run(args: &TheoryArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let folder = args
         .out
         .as_deref()
-        .map(|path| ReportFolder::open(path).with_context(|| cannot_write(path)))
+        .map(|path| ReportFolder::open(path, "theory").with_context(|| cannot_write(path)))
         .transpose()?;
     let progress = Progress::new(common.quiet);
     let evidence = evidence(args, common, &progress)?;
