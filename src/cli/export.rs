@@ -87,7 +87,7 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
 type Written = (&'static str, Option<&'static str>);
 
 fn text(run: &RunFolder, recipe: &Recipe, parameters: &Parameters, args: &Args) -> anyhow::Result<Written> {
-    let Some(tokenizer) = run.tokenizer() else {
+    let Some(tokenizer) = run.tokenizer()? else {
         bail!(
             "the run '{}' has no tokenizer.json: restore it from where the run was made",
             run.path().display()

@@ -83,7 +83,7 @@ impl TextModel {
                  `wqk export` and `wqk score`"
             );
         }
-        let (Some(tokenizer), Some(objective)) = (run.tokenizer(), recipe.objective) else {
+        let (Some(tokenizer), Some(objective)) = (run.tokenizer()?, recipe.objective) else {
             bail!("the run '{name}' has no tokenizer.json: restore it from where the run was made");
         };
         let checkpoint = run.checkpoint(step)?;

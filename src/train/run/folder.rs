@@ -13,7 +13,7 @@ use crate::bilinear::{DirectionalityScores, HeadScores, LayerScores};
 use crate::files;
 use crate::plain::plain;
 use crate::train::TrainError;
-use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints};
+use crate::train::checkpoints::{Checkpoint, CheckpointConfig, Checkpoints, sha256};
 use crate::train::experiment::Run;
 use crate::train::observer::{HeldOutRow, ScoreRow, StepRow};
 use crate::train::recipe::Recipe;
@@ -262,8 +262,38 @@ impl RunFolder {
     }
 
     /// The file of the tokenizer; none where the run is not on text.
-    pub fn tokenizer(&self) -> Option<PathBuf> {
-        Some(self.path.join(names::TOKENIZER)).filter(|path| path.exists())
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] where it is not the one that the run was begun with.
+    pub fn tokenizer(&self) -> Result<Option<PathBuf>, TrainError> {
+        let path = self.path.join(names::TOKENIZER);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let content = files::read(&path).map_err(|source| TrainError::unreadable(&path, source))?;
+        match &self.info.tokenizer_sha256 {
+            Some(begun) if *begun != sha256(&content) => Err(TrainError::folder(
+                &path,
+                "not the tokenizer that the run was begun with (SHA-256): `wqk train RECIPE --resume` with its recipe \
+                 restores it",
+            )),
+            _ => Ok(Some(path)),
+        }
+    }
+
+    /// Reads all logs, as a run does that is to go on in them.
+    ///
+    /// # Errors
+    /// [`TrainError::Folder`] with the file and line of what is damaged.
+    pub fn check_logs(&self) -> Result<(), TrainError> {
+        self.read()?;
+        for (i, line) in self.text(names::EVENTS)?.lines().enumerate() {
+            if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
+                let problem = format!("not the log of a run: line {}: {error}", i + 1);
+                return Err(TrainError::folder(&self.path.join(names::EVENTS), problem));
+            }
+        }
+        Ok(())
     }
 
     fn text(&self, name: &str) -> Result<String, TrainError> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use burn::module::AutodiffModule;
 use burn::tensor::backend::AutodiffBackend;
 
+use super::folder::RunFolder;
 use super::info::{RunInfo, RunStatus};
 use super::log::RunLog;
 use super::names;
@@ -158,6 +159,8 @@ impl<B: AutodiffBackend> RunWriter<B> {
         remove_drafts(folder);
         let logs = latest.as_ref().map(|latest| latest.info().logs.clone());
         let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
+        // Cut back to the checkpoint, what is left is to be whole: damage found at the end would cost the run.
+        RunFolder::open(folder)?.check_logs()?;
         let step = latest.as_ref().map_or(0, |latest| latest.info().step);
         info.resumed.push(step);
         // A run that was killed after its last update has none left that would say so.
