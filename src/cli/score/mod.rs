@@ -19,7 +19,7 @@ use crate::checkpoint::family::{Layout, StackKind};
 use crate::checkpoint::{ModelReport, Options, Settings};
 use crate::report::scores::{Format, Made, Screen, Writer};
 
-use plots::{Matrix, Plot};
+use plots::{Matrix, Plot, PlotLayer};
 use progress::Progress;
 
 /// Arguments of `wqk score`.
@@ -50,9 +50,9 @@ pub struct Args {
     #[arg(long, value_name = "SCORE", default_value_t)]
     plot_score: crate::report::scores::Score,
 
-    /// The layer whose W_qk a figure of kind matrix shows, counted from 0 over all stacks
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-    plot_layer: usize,
+    /// The layer whose W_qk a figure of kind matrix shows, as the table numbers it, such as 3 or decoder:3 [default: the first]
+    #[arg(long, value_name = "[STACK:]N", allow_negative_numbers = true)]
+    plot_layer: Option<PlotLayer>,
 
     /// Rows and columns of W_qk that such a figure shows
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive, default_value_t = 128)]
@@ -314,8 +314,12 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
                 })??;
             }
             if plots.iter().any(|plot| plot.needs_matrix()) {
+                let place = args
+                    .plot_layer
+                    .as_ref()
+                    .map_or(Ok(0), |layer| layer.place(&scored))?;
                 matrix = Some(with_backend!(kind, common.device, |B, device| {
-                    Matrix::read::<B>(checkpoint, args.plot_layer, args.plot_crop, &device)
+                    Matrix::read::<B>(checkpoint, place, args.plot_crop, &device)
                 })??);
             }
             Ok(scored)

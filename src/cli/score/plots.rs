@@ -202,20 +202,17 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Reads the layer at place `index` of the checkpoint's list.
+    /// Reads the layer at a place of the checkpoint's list.
     pub(super) fn read<B: Backend>(
         checkpoint: &Checkpoint,
-        index: usize,
+        place: usize,
         crop: usize,
         device: &B::Device,
     ) -> anyhow::Result<Self> {
-        let layers = checkpoint.len();
-        let layer = checkpoint.layers::<B>(device).nth(index).with_context(|| {
-            format!(
-                "there is no layer {index} ({}): --plot-layer counts {layers} layers from 0",
-                checkpoint.name()
-            )
-        })??;
+        let layer = checkpoint
+            .layers::<B>(device)
+            .nth(place)
+            .with_context(|| format!("{} has no layer to draw", checkpoint.name()))??;
         let n = crop.clamp(1, layer.form.d_model());
         // The corner of a product of factors is the product of their first rows.
         let corner = BilinearForm::<B>::new(
@@ -233,9 +230,72 @@ impl Matrix {
     }
 }
 
+/// A layer as the table numbers it: `N`, or `STACK:N` where several stacks have that number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PlotLayer {
+    stack: Option<String>,
+    index: usize,
+}
+
+impl FromStr for PlotLayer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (stack, index) = match text.rsplit_once(':') {
+            Some((stack, index)) => (Some(stack.to_owned()), index),
+            None => (None, text),
+        };
+        let index = index
+            .parse()
+            .map_err(|_| format!("'{text}' is no layer: a number such as 3, or decoder:3"))?;
+        Ok(Self { stack, index })
+    }
+}
+
+impl PlotLayer {
+    /// Its place among the layers of a model.
+    pub(super) fn place(&self, model: &ModelReport) -> anyhow::Result<usize> {
+        let name = |i: usize| format!("{}:{}", model.layers[i].stack.name(), model.layers[i].index);
+        let of_stack = |i: usize| {
+            let stack = model.layers[i].stack.name();
+            self.stack.as_deref().is_none_or(|wanted| wanted == stack)
+        };
+        let found: Vec<usize> = (0..model.layers.len())
+            .filter(|&i| of_stack(i) && model.layers[i].index == self.index)
+            .collect();
+        match found.as_slice() {
+            [place] => Ok(*place),
+            [] => {
+                let all: Vec<_> = (0..model.layers.len()).map(name).collect();
+                let shown = if all.len() > 8 {
+                    format!("{} to {}", all[0], all[all.len() - 1])
+                } else {
+                    all.join(", ")
+                };
+                anyhow::bail!("--plot-layer: {} has no such layer; it has {shown}", model.name)
+            }
+            several => {
+                let several: Vec<_> = several.iter().map(|&i| name(i)).collect();
+                anyhow::bail!("--plot-layer: say which of {}", several.join(" and "))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_layer_is_named_as_in_the_table() {
+        let layer = |stack: Option<&str>, index| PlotLayer {
+            stack: stack.map(str::to_owned),
+            index,
+        };
+        assert_eq!("10".parse(), Ok(layer(None, 10)));
+        assert_eq!("decoder:3".parse(), Ok(layer(Some("decoder"), 3)));
+        assert!("decoder".parse::<PlotLayer>().is_err());
+    }
 
     #[test]
     fn figures_are_asked_for_by_kind_and_extension() {

@@ -51,6 +51,12 @@ pub(super) fn open(
              `hf download {text} --local-dir {name}` and give the folder, or {directly}"
         );
     }
+    if !path.exists() && path.components().count() == 1 && path.extension().is_none() {
+        bail!(
+            "there is no file or folder '{text}': if it is a model of the Hugging Face hub, fetch it with \
+             `hf download {text} --local-dir {text}` and give the folder"
+        );
+    }
     if let Some(run) = run_of(path) {
         bail!(
             "'{text}' belongs to a run of `wqk train`, whose weights are laid out as Burn has them: write them out with \

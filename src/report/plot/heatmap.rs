@@ -26,6 +26,7 @@ pub struct HeatMap {
     shape: [usize; 2],
     values: Vec<f64>,
     limit: Limit,
+    names: Option<Vec<String>>,
 }
 
 /// What is not there: a head that a smaller layer lacks, a score that does not exist.
@@ -47,7 +48,18 @@ impl HeatMap {
             shape,
             values: values.to_vec(),
             limit: Limit::Max,
+            names: None,
         }
+    }
+
+    /// Names each row, in place of its number from 0.
+    ///
+    /// # Panics
+    /// Where there are not as many names as rows.
+    pub fn with_row_names(mut self, names: Vec<String>) -> Self {
+        assert_eq!(names.len(), self.shape[0], "a name for each row");
+        self.names = Some(names);
+        self
     }
 
     /// Names the rows, the columns and the values.
@@ -73,7 +85,9 @@ impl HeatMap {
         let longest = rows.max(columns).max(1) as f64;
         let cell = (LARGEST / longest).clamp(1.0, (220.0 / longest).clamp(26.0, 56.0));
         let size = (columns as f64 * cell, rows as f64 * cell);
-        let at = (LEFT, 44.0);
+        // Numbers need no room; names such as "decoder 11" do.
+        let widest = self.names.iter().flatten().map(|name| text_width(name, SMALL));
+        let at = (LEFT.max(widest.fold(0.0, f64::max) + 46.0), 44.0);
         const BAR: f64 = 14.0;
         let width = (at.0 + size.0 + 34.0 + BAR + 78.0).max(text_width(&self.title, TITLE) * 1.1 + 28.0);
         let height = at.1 + size.1.max(180.0) + 52.0;
@@ -121,7 +135,10 @@ impl HeatMap {
                 SMALL,
                 Anchor::End,
                 Ink::Muted,
-                &row.to_string(),
+                &self
+                    .names
+                    .as_ref()
+                    .map_or_else(|| row.to_string(), |names| names[row].clone()),
             );
         }
         for column in (0..columns).step_by(every(26.0 / cell)) {

@@ -191,23 +191,17 @@ pub fn by_head(model: &ModelReport, score: Score) -> Figure {
                 .unwrap_or(f64::NAN)
         })
         .collect();
-    let rows = match model.summary.len() {
-        1 => "layer".to_owned(),
-        _ => {
-            let stacks: Vec<_> = model
-                .summary
-                .iter()
-                .map(|(stack, s)| format!("{} {}", s.layers, stack.name()))
-                .collect();
-            format!("layer ({})", stacks.join(", then "))
-        }
-    };
+    let names = model.layers.iter().map(|layer| match model.summary.len() {
+        1 => layer.index.to_string(),
+        _ => format!("{} {}", layer.stack.name(), layer.index),
+    });
     HeatMap::new(
         title(&format!("of each head, {}", model.name), score),
         [model.layers.len(), columns],
         &values,
     )
-    .with_labels(rows, "head", score.label())
+    .with_labels("layer", "head", score.label())
+    .with_row_names(names.collect())
     .figure()
 }
 
