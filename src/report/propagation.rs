@@ -27,8 +27,8 @@ pub struct ProbeReport {
     pub survey: Option<Survey>,
     /// What the theory says, or why it says nothing.
     pub prediction: Result<Prediction, String>,
-    /// The verdict.
-    pub verdict: Verdict,
+    /// The verdict; none on trained weights, which are measured and not judged.
+    pub verdict: Option<Verdict>,
 }
 
 /// Where in a model a quantity is. Layers count from 0.
@@ -232,10 +232,13 @@ impl ProbeReport {
         for note in &self.notes {
             text += &format!("note: {}\n", visible(note));
         }
-        for line in self.verdict.lines() {
-            text += &format!("\n{} {line}", if self.verdict.propagates { "✓" } else { "✗" });
+        if let Some(verdict) = &self.verdict {
+            for line in verdict.lines() {
+                text += &format!("\n{} {line}", if verdict.propagates { "✓" } else { "✗" });
+            }
+            text.push('\n');
         }
-        text + "\n"
+        text
     }
 
     fn table(&self, quantities: &[&Quantity]) -> Table {

@@ -258,7 +258,8 @@ fn trained_models_are_probed_and_tried_on_real_text() {
             .args(more);
         let output = command.output().unwrap();
         // Whether a model of three updates propagates is not the question.
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+        // Trained weights are not judged.
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let path = text.to_str().unwrap();

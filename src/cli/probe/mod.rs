@@ -225,7 +225,7 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
     let (name, config) = args.model.config(described)?;
     let stack = Stack::of_text(&config, length).map(|stack| stack.with_causal(causal));
     let prediction = match (&stack, trained) {
-        (Ok(_), Some(_)) => Err(NoClosedForm::Trained.into()),
+        (Ok(_) | Err(TheoryError::NoClosedForm(_)), Some(_)) => Err(NoClosedForm::Trained.into()),
         (Ok(stack), None) => stack.predict(),
         (Err(error), _) => Err(error.clone()),
     };
@@ -265,11 +265,9 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         ..Thresholds::default()
     };
     let verdict = match (&survey, &stack, &prediction) {
-        (Some(survey), stack, _) => {
-            // What the theory says of a remedy, it says of a model at its start.
-            let stack = stack.as_ref().ok().filter(|_| trained.is_none());
-            Verdict::of(survey, stack, config.norm, thresholds)
-        }
+        // Thresholds and remedies are those of models at their start.
+        (Some(_), _, _) if trained.is_some() => None,
+        (Some(survey), stack, _) => Some(Verdict::of(survey, stack.as_ref().ok(), config.norm, thresholds)),
         (
             None,
             Ok(_),
@@ -279,13 +277,13 @@ pub fn run(args: &ProbeArgs, common: &Common) -> anyhow::Result<ExitCode> {
         ) => {
             anyhow::bail!("{reason}; measure it without --predict-only");
         }
-        (None, Ok(stack), Ok(prediction)) => Verdict::of_prediction(prediction, stack, thresholds),
+        (None, Ok(stack), Ok(prediction)) => Some(Verdict::of_prediction(prediction, stack, thresholds)),
         (None, Err(error), _) | (None, _, Err(error)) => {
             // Nothing was asked for but what does not exist.
             anyhow::bail!("{error}; measure it without --predict-only");
         }
     };
-    let propagates = verdict.propagates;
+    let propagates = verdict.as_ref().is_none_or(|verdict| verdict.propagates);
     let report = ProbeReport {
         title: title(&name, &config, args, (length, causal)),
         notes: notes(trained, text.is_some()),
@@ -376,11 +374,7 @@ fn notes(trained: Option<&TextModel>, on_text: bool) -> Vec<String> {
         );
     }
     if trained.is_some() {
-        notes.push(
-            "thresholds and remedies are those of models at their start: training may well make attention look at a few \
-             keys"
-                .to_owned(),
-        );
+        notes.push("no verdict: its thresholds and remedies are for models at their start".to_owned());
     } else if on_text {
         notes.push(
             "predictions are of random tokens; a text repeats its tokens, and equal ones have a cosine near 1"
