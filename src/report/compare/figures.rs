@@ -94,13 +94,13 @@ impl Canvas<'_> {
             figures.push(self.named(
                 &format!("{}_{}", file(score), super::setting::slug(&title)),
                 &section,
-                Curves::new(format!("Median {}", label(score)), self.x(), Axis::linear(label(score)))
+                Curves::new(format!("Median {}: {title}", label(score)), self.x(), Axis::linear(label(score)))
                     .with_all(series)
                     .figure(),
-                "Median over the layers of all seeds, with quartiles (the layout of the structure paper's Figure 3a and b).",
+                "Median over the layers of all seeds, with quartiles (the layout of the structure paper's Figure 3a and b). Of several initialisations the independent one is shown.",
             ));
             let mut grid = Grid::new(
-                format!("{} of each layer", capital(label(score))),
+                format!("{} of each layer: {title}", capital(label(score))),
                 shown.len().clamp(1, 3),
             );
             for (group, arm) in &shown {
@@ -133,7 +133,7 @@ impl Canvas<'_> {
         figures.push(self.named(
             &format!("loss_{slug}"),
             &section,
-            Curves::new("Training loss", self.x(), Axis::linear("loss (nats a prediction)"))
+            Curves::new(format!("Training loss: {}", group.setting.label()), self.x(), Axis::linear("loss (nats a prediction)"))
                 .with_all(series)
                 .figure(),
             "Median over seeds, with quartiles (the layout of Supplementary Figure 5a). Losses are means over the windows that the table of losses names.",
@@ -159,13 +159,20 @@ impl Canvas<'_> {
             self.named(
                 &format!("symmetry_by_init_{slug}"),
                 &section,
-                Curves::new("Median symmetry", self.x(), Axis::linear("symmetry"))
-                    .with_all(series.collect::<Vec<_>>())
-                    .figure(),
+                Curves::new(
+                    format!("Median symmetry: {}", group.setting.label()),
+                    self.x(),
+                    Axis::linear("symmetry"),
+                )
+                .with_all(series.collect::<Vec<_>>())
+                .figure(),
                 &format!("Median over the {of} of all seeds, with quartiles (Supplementary Figure 5b)."),
             ),
         );
-        let mut grid = Grid::new("Symmetry of each layer", with_scores().count().clamp(1, 3));
+        let mut grid = Grid::new(
+            format!("Symmetry of each layer: {}", group.setting.label()),
+            with_scores().count().clamp(1, 3),
+        );
         for (_, arm) in with_scores() {
             let layers = n_layers(arm);
             let series = (0..layers).map(|layer| {

@@ -5,7 +5,8 @@
 /// The structure paper's losses are the means that its trainer logged, over 200 of 200,000 updates each,
 /// without further smoothing: from these points its Table 1 comes out to the last digit. Here a window is
 /// the same thousandth of the run, but of at least 20 updates, or a twentieth of the run where that is
-/// fewer. Windows end with the run; the first may be shorter.
+/// fewer. Windows end with the run as it is planned, so that runs that are on their way have the same; the first may
+/// be shorter, and what comes after the last whole one is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmoothLoss {
     /// Updates at the end of each window.
@@ -20,7 +21,7 @@ impl SmoothLoss {
     /// Of the losses of updates 1, 2, 3, … of a run that is to have `planned` of them.
     pub fn of(losses: &[f64], planned: usize) -> Self {
         let window = window(planned);
-        let first = losses.len() % window;
+        let first = planned % window;
         let (mut steps, mut means) = (Vec::new(), Vec::new());
         let mut from = 0;
         for to in (first..=losses.len()).step_by(window).filter(|&to| to > 0) {
@@ -95,9 +96,13 @@ mod tests {
             [200_000, 20_000, 800, 100, 10, 1].map(window),
             [200, 20, 20, 5, 1, 1]
         );
-        let smooth = SmoothLoss::of(&[9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0, 0.0], 100);
+        let smooth = SmoothLoss::of(&[9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0, 0.0], 102);
         assert_eq!(smooth.steps, [2, 7, 12]);
         assert_eq!(smooth.loss, [9.0, 3.0, 4.0]);
+        // On its way, with one update more.
+        let mut more = vec![9.0; 2];
+        more.extend([1.0, 2.0, 3.0, 4.0, 5.0, 7.0]);
+        assert_eq!(SmoothLoss::of(&more, 102).steps, [2, 7]);
         assert_eq!(SmoothLoss::of(&[], 100).last(), None);
     }
 

@@ -258,7 +258,8 @@ impl Comparison {
 const LOSSES: &str = "Final losses and the speed-up (the layout of the structure paper's Table 1): medians over seeds, with \
 quartiles where there are several. The loss is that of training, in means over a thousandth of the run (20 updates or a twentieth of \
 a short run at least). The speed-up is the share of the updates that are left when the run first reaches the final loss of the \
-independently initialised run of the same seed, 0 where it never does; by held-out loss, the same on evaluations.";
+independently initialised run of the same seed, 0 where it never does; by held-out loss, the same on evaluations. Of two runs that \
+learn alike, noise brings either to the other's last training loss early: where the two speed-ups disagree, believe the held-out one.";
 const TESTS: &str = "Final loss less that of the independently initialised run of the same seed: median with quartiles, and in how \
 many pairs it is lower. Two-sided p of the exact sign-flip permutation test, with the smallest p that so many pairs can give, and of \
 the paired t-test, which takes differences to be normal.";
