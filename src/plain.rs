@@ -53,6 +53,7 @@ fn value(given: &str) -> &str {
         "sequence" => "a list",
         "map" => "a table",
         "null" | "unit value" => "nothing",
+        "unit variant" | "newtype variant" => "a value of another kind",
         _ => given
             .strip_prefix("string ")
             .or_else(|| given.split('`').nth(1))
@@ -70,7 +71,11 @@ fn kind(expected: &str) -> &str {
         "a sequence" => "a list",
         "a map" | "map" => "a table",
         _ if expected.starts_with("struct ") || expected.contains("tagged enum ") => "a table",
-        _ if expected.starts_with("enum ") || expected == "string or map" => "a name in quotes",
+        _ if expected.starts_with("enum ")
+            || matches!(expected, "string or map" | "string only" | "variant identifier") =>
+        {
+            "a name in quotes"
+        }
         _ => expected,
     }
 }

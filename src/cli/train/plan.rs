@@ -106,8 +106,8 @@ fn before(folder: &Path, recipe: &Recipe) -> anyhow::Result<Option<RunFolder>> {
     match before.recipe()?.difference(recipe) {
         None => Ok(Some(before)),
         Some((field, then, now)) => bail!(
-            "{}: the run began with {field} = {then}, the recipe now has {now}: restore the field, or begin a run in \
-             another folder",
+            "{}: the run began with {field} = {then}, the recipe now has {now}: restore the field, or choose another \
+             folder by --out",
             folder.display()
         ),
     }

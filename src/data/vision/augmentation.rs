@@ -71,9 +71,14 @@ impl Augmentation {
             })
         };
         for (field, alpha) in [("mixup", self.mixup), ("cutmix", self.cutmix)] {
-            if !(alpha.is_finite() && alpha >= 0.0) {
-                return refuse(field, alpha, "finite and not negative");
+            // Beyond, λ is ½ but for rounding.
+            if !(0.0..=1e6).contains(&alpha) {
+                return refuse(field, alpha, "between 0 and 1000000");
             }
+        }
+        const PADDING: usize = 4096;
+        if self.crop_padding > PADDING {
+            return refuse("crop_padding", self.crop_padding as f64, "at most 4096");
         }
         if !(0.0..1.0).contains(&self.label_smoothing) {
             return refuse("label_smoothing", self.label_smoothing, "at least 0 and below 1");
