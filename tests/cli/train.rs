@@ -605,6 +605,43 @@ fn what_a_run_has_lost_is_restored_or_named() {
     );
     fs::write(&steps, &rows).unwrap();
 
+    // Nor one of that length that holds something else, which is found before any update is done.
+    for name in ["steps.csv", "held_out.csv", "scores.csv", "log.jsonl"] {
+        fs::write(&info, &stopped).unwrap();
+        let log = run.join(name);
+        let whole = fs::read(&log).unwrap();
+        let mut damaged = whole.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 12].fill(b'#');
+        fs::write(&log, &damaged).unwrap();
+        let error = refused(place.go_on(&out, "flex"));
+        assert!(
+            error.contains(name) && error.contains("not the log of a run"),
+            "{error}"
+        );
+        assert_eq!(fs::read(&log).unwrap(), damaged);
+        fs::write(&log, &whole).unwrap();
+    }
+
+    // A tokenizer that is not the run's would export other words than it has learnt.
+    let swapped = String::from_utf8(whole.clone())
+        .unwrap()
+        .replacen("[MASK]", "[KSAM]", 1);
+    fs::write(&tokenizer, &swapped).unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("wqk"));
+    command
+        .arg("export")
+        .arg(&run)
+        .arg("--to")
+        .arg(place.path("exported"));
+    let error = refused(command);
+    assert!(
+        error.contains("tokenizer.json") && error.contains("SHA-256"),
+        "{error}"
+    );
+    assert!(!place.path("exported").exists());
+    fs::write(&tokenizer, &whole).unwrap();
+
     // Without its checkpoints it would begin anew over logs that are all that is left of it.
     fs::write(&info, &stopped).unwrap();
     let (there, away) = (run.join("checkpoints"), place.path("away"));
