@@ -189,6 +189,9 @@ impl Grid {
         let head = if titled { 22.0 } else { 0.0 };
         let width = LEFT + RIGHT + columns as f64 * cell_width + (columns - 1) as f64 * GAP;
 
+        // Room for a title that is longer than the panels are wide.
+        let canvas = width.max(LEFT + text_width(&self.title, TITLE) * 1.1 + MARGIN);
+
         let legend = Legend::of(&self.panels);
         let legend_top = if self.title.is_empty() {
             MARGIN
@@ -211,7 +214,7 @@ impl Grid {
 
         let Some(first) = self.panels.first() else {
             super::nothing_to_show(&mut svg, (width / 2.0, height / 2.0));
-            return Figure::new(width, height, &self.title, svg);
+            return Figure::new(canvas, height, &self.title, svg);
         };
         let x = first.x.fit(
             self.panels.iter().flat_map(Curves::x_values),
@@ -237,7 +240,7 @@ impl Grid {
             svg.text((at.0, at.1 - 7.0), LABEL, Anchor::Start, Ink::Text, &curves.title);
             curves.draw_into(&panel, &mut svg);
         }
-        Figure::new(width, height, &self.title, svg)
+        Figure::new(canvas, height, &self.title, svg)
     }
 }
 
