@@ -110,7 +110,10 @@ fn text(run: &RunFolder, recipe: &Recipe, parameters: &Parameters, args: &Args) 
         ),
     };
     // Positions beyond the sequences of the training are as they were drawn.
-    let trained = recipe.data.length().map_or(config.max_positions, |length| length.min(config.max_positions));
+    let trained = recipe
+        .data
+        .length()
+        .map_or(config.max_positions, |length| length.min(config.max_positions));
     let files = tokenizer.hub_files(trained)?;
     let exported = ExportedText {
         config: &config,
