@@ -83,7 +83,7 @@ fn in_words(error: &serde_json::Error) -> String {
 }
 
 /// A JSON error in one short line: its text may quote the file at any length.
-pub(in crate::checkpoint) fn brief(error: &serde_json::Error) -> String {
+pub(crate) fn brief(error: &serde_json::Error) -> String {
     const LONGEST: usize = 200;
     let text = in_words(error);
     match text.char_indices().nth(LONGEST) {
