@@ -1,8 +1,10 @@
 //! Reading the folder of a run.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::images::ImageInfo;
 use super::info::{RunInfo, check_same};
@@ -236,7 +238,7 @@ impl RunFolder {
         let Some(latest) = resumed_from(&self.path, &self.checkpoints())? else {
             return Ok(0);
         };
-        check_lengths(&self.path, &latest.info().logs)?;
+        self.check_logs(&latest.info().logs)?;
         Ok(latest.info().step)
     }
 
@@ -281,16 +283,31 @@ impl RunFolder {
         }
     }
 
-    /// Reads all logs, as a run does that is to go on in them.
+    /// Reads the logs as they were at a checkpoint, `lengths` of bytes, before a run goes on in them: damage that is
+    /// found at the end would cost the run. What came after is cut off when it does, and may be half a line.
     ///
     /// # Errors
-    /// [`TrainError::Folder`] with the file and line of what is damaged.
-    pub fn check_logs(&self) -> Result<(), TrainError> {
-        self.read()?;
-        for (i, line) in self.text(names::EVENTS)?.lines().enumerate() {
-            if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
-                let problem = format!("not the log of a run: line {}: {error}", i + 1);
-                return Err(TrainError::folder(&self.path.join(names::EVENTS), problem));
+    /// [`TrainError::Folder`] with the file and line of what is damaged or cut off.
+    pub(super) fn check_logs(&self, lengths: &BTreeMap<String, u64>) -> Result<(), TrainError> {
+        check_lengths(&self.path, lengths)?;
+        for (name, &length) in lengths {
+            let text = self.text(name)?;
+            let damaged = |error: &dyn Display| self.not_a_log(name, error);
+            let text = usize::try_from(length)
+                .ok()
+                .and_then(|length| text.get(..length))
+                .ok_or_else(|| damaged(&"the checkpoint ends within a character"))?;
+            match name.as_str() {
+                names::STEPS => drop(self.parse::<StepRow>(name, text)?),
+                names::HELD_OUT => drop(self.parse::<HeldOutRow>(name, text)?),
+                names::SCORES => drop(self.parse::<FlatScore>(name, text)?),
+                names::UPDATES => drop(self.parse::<UpdateRow>(name, text)?),
+                _ => {
+                    for (i, line) in text.lines().enumerate() {
+                        serde_json::from_str::<IgnoredAny>(line)
+                            .map_err(|error| damaged(&format!("line {}: {error}", i + 1)))?;
+                    }
+                }
             }
         }
         Ok(())
@@ -302,13 +319,20 @@ impl RunFolder {
     }
 
     fn rows<R: DeserializeOwned>(&self, name: &str) -> Result<Vec<R>, TrainError> {
-        let text = self.text(name)?;
+        self.parse(name, &self.text(name)?)
+    }
+
+    /// The rows of whole lines.
+    fn parse<R: DeserializeOwned>(&self, name: &str, text: &str) -> Result<Vec<R>, TrainError> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         csv::Reader::from_reader(whole.as_bytes())
             .deserialize()
             .collect::<Result<_, _>>()
-            .map_err(|error| {
-                TrainError::folder(&self.path.join(name), format!("not the log of a run: {error}"))
-            })
+            .map_err(|error| self.not_a_log(name, &error))
+    }
+
+    fn not_a_log(&self, name: &str, error: &dyn Display) -> TrainError {
+        let problem = format!("not the log of a run: {error}: restore it, or begin a run in another folder");
+        TrainError::folder(&self.path.join(name), problem)
     }
 }

@@ -158,9 +158,9 @@ impl<B: AutodiffBackend> RunWriter<B> {
         checkpoints.remove_drafts()?;
         remove_drafts(folder);
         let logs = latest.as_ref().map(|latest| latest.info().logs.clone());
-        let log = RunLog::resume(folder, &logs.unwrap_or_default(), watch)?;
-        // Cut back to the checkpoint, what is left is to be whole: damage found at the end would cost the run.
-        RunFolder::open(folder)?.check_logs()?;
+        let logs = logs.unwrap_or_default();
+        RunFolder::open(folder)?.check_logs(&logs)?;
+        let log = RunLog::resume(folder, &logs, watch)?;
         let step = latest.as_ref().map_or(0, |latest| latest.info().step);
         info.resumed.push(step);
         // A run that was killed after its last update has none left that would say so.
