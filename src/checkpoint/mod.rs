@@ -297,8 +297,17 @@ impl Checkpoint {
         (0..self.len()).map(move |i| self.layer(i, device))
     }
 
+    /// The stack of each layer and its number there, in the order of [`layers`](Self::layers); nothing is read.
+    pub fn places(&self) -> impl ExactSizeIterator<Item = (StackKind, usize)> {
+        self.layers.iter().map(|plan| (plan.stack, plan.index))
+    }
+
     /// Reads the layer at a position of the list.
-    fn layer<B: Backend>(&self, i: usize, device: &B::Device) -> Result<CheckpointLayer<B>, CheckpointError> {
+    pub(crate) fn layer<B: Backend>(
+        &self,
+        i: usize,
+        device: &B::Device,
+    ) -> Result<CheckpointLayer<B>, CheckpointError> {
         let (plan, extractor) = (&self.layers[i], self.extractor::<B>(i, device));
         let folding = Folding {
             norm: self.options.fold_norm,

@@ -301,6 +301,15 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
     for (i, path) in args.paths.iter().enumerate() {
         let scored = source::open(path, args.hub, &options, &mut progress).and_then(|opened| {
             let checkpoint = &opened.checkpoint;
+            // Before the work.
+            let drawn = match plots.iter().any(|plot| plot.needs_matrix()) {
+                true => Some(
+                    args.plot_layer
+                        .as_ref()
+                        .map_or(Ok(0), |layer| layer.place(checkpoint))?,
+                ),
+                false => None,
+            };
             progress.start(checkpoint.name(), checkpoint.len());
             let mut scored = with_backend!(kind, common.device, |B, device| {
                 checkpoint
@@ -313,11 +322,7 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<ExitCode> {
                     checkpoint.add_significance::<B>(&mut scored, simulation, &device)
                 })??;
             }
-            if plots.iter().any(|plot| plot.needs_matrix()) {
-                let place = args
-                    .plot_layer
-                    .as_ref()
-                    .map_or(Ok(0), |layer| layer.place(&scored))?;
+            if let Some(place) = drawn {
                 matrix = Some(with_backend!(kind, common.device, |B, device| {
                     Matrix::read::<B>(checkpoint, place, args.plot_crop, &device)
                 })??);

@@ -7,6 +7,7 @@ use anyhow::Context;
 use burn::tensor::backend::Backend;
 
 use crate::bilinear::BilinearForm;
+use crate::checkpoint::family::StackKind;
 use crate::checkpoint::{Checkpoint, ModelReport};
 use crate::cli::Usage;
 use crate::cli::output::Output;
@@ -209,10 +210,7 @@ impl Matrix {
         crop: usize,
         device: &B::Device,
     ) -> anyhow::Result<Self> {
-        let layer = checkpoint
-            .layers::<B>(device)
-            .nth(place)
-            .with_context(|| format!("{} has no layer to draw", checkpoint.name()))??;
+        let layer = checkpoint.layer::<B>(place, device)?;
         let n = crop.clamp(1, layer.form.d_model());
         // The corner of a product of factors is the product of their first rows.
         let corner = BilinearForm::<B>::new(
@@ -253,30 +251,33 @@ impl FromStr for PlotLayer {
 }
 
 impl PlotLayer {
-    /// Its place among the layers of a model.
-    pub(super) fn place(&self, model: &ModelReport) -> anyhow::Result<usize> {
-        let name = |i: usize| format!("{}:{}", model.layers[i].stack.name(), model.layers[i].index);
-        let of_stack = |i: usize| {
-            let stack = model.layers[i].stack.name();
-            self.stack.as_deref().is_none_or(|wanted| wanted == stack)
+    /// Its place in the list of a checkpoint's layers.
+    pub(super) fn place(&self, checkpoint: &Checkpoint) -> anyhow::Result<usize> {
+        let places: Vec<_> = checkpoint.places().collect();
+        self.among(&places)
+            .map_err(|problem| anyhow::anyhow!("--plot-layer: {problem} ({})", checkpoint.name()))
+    }
+
+    fn among(&self, places: &[(StackKind, usize)]) -> Result<usize, String> {
+        let name = |&(stack, index): &(StackKind, usize)| format!("{}:{index}", stack.name());
+        let is_it = |&(stack, index): &(StackKind, usize)| {
+            index == self.index && self.stack.as_deref().is_none_or(|wanted| wanted == stack.name())
         };
-        let found: Vec<usize> = (0..model.layers.len())
-            .filter(|&i| of_stack(i) && model.layers[i].index == self.index)
-            .collect();
+        let found: Vec<usize> = (0..places.len()).filter(|&i| is_it(&places[i])).collect();
         match found.as_slice() {
             [place] => Ok(*place),
             [] => {
-                let all: Vec<_> = (0..model.layers.len()).map(name).collect();
-                let shown = if all.len() > 8 {
-                    format!("{} to {}", all[0], all[all.len() - 1])
-                } else {
-                    all.join(", ")
-                };
-                anyhow::bail!("--plot-layer: {} has no such layer; it has {shown}", model.name)
+                let all: Vec<_> = places.iter().map(name).collect();
+                Err(match all.as_slice() {
+                    [first, .., last] if all.len() > 8 => {
+                        format!("there is no such layer: choose of {first} to {last}")
+                    }
+                    all => format!("there is no such layer: choose of {}", all.join(", ")),
+                })
             }
             several => {
-                let several: Vec<_> = several.iter().map(|&i| name(i)).collect();
-                anyhow::bail!("--plot-layer: say which of {}", several.join(" and "))
+                let several: Vec<_> = several.iter().map(|&i| name(&places[i])).collect();
+                Err(format!("several stacks have it: choose {}", several.join(" or ")))
             }
         }
     }
@@ -295,6 +296,16 @@ mod tests {
         assert_eq!("10".parse(), Ok(layer(None, 10)));
         assert_eq!("decoder:3".parse(), Ok(layer(Some("decoder"), 3)));
         assert!("decoder".parse::<PlotLayer>().is_err());
+
+        // Numbers have gaps where only a part of a checkpoint is there.
+        let (encoder, decoder) = (StackKind::Encoder, StackKind::Decoder);
+        let places = [(encoder, 0), (encoder, 1), (decoder, 0), (decoder, 10)];
+        assert_eq!(layer(None, 10).among(&places), Ok(3));
+        assert_eq!(layer(Some("decoder"), 0).among(&places), Ok(2));
+        let error = layer(None, 0).among(&places).unwrap_err();
+        assert!(error.contains("encoder:0 or decoder:0"), "{error}");
+        let error = layer(None, 3).among(&places).unwrap_err();
+        assert!(error.contains("decoder:10"), "{error}");
     }
 
     #[test]
