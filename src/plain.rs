@@ -10,7 +10,13 @@ pub(crate) fn plain(message: &str) -> String {
         None => (message, ""),
     };
     if let Some(Mismatch { given, expected }) = mismatch(said) {
-        return format!("{}, but must be {}{place}", value(given), kind(expected));
+        // As the two formats call it.
+        let table = if place.is_empty() { "a table" } else { "an object" };
+        return format!(
+            "{}, but must be {}{place}",
+            value(given, table),
+            kind(expected, table)
+        );
     }
     if let Some((variant, known)) = quoted(said, "unknown variant `") {
         return format!("'{variant}', but must be {}{place}", listed(known));
@@ -48,10 +54,10 @@ pub(crate) fn quoted<'a>(message: &'a str, beginning: &str) -> Option<(&'a str, 
 }
 
 /// A value as it was written.
-fn value(given: &str) -> &str {
+fn value<'a>(given: &'a str, table: &'a str) -> &'a str {
     match given {
         "sequence" => "a list",
-        "map" => "a table",
+        "map" => table,
         "null" | "unit value" => "nothing",
         "unit variant" | "newtype variant" => "a value of another kind",
         _ => given
@@ -61,7 +67,7 @@ fn value(given: &str) -> &str {
     }
 }
 
-fn kind(expected: &str) -> &str {
+fn kind<'a>(expected: &'a str, table: &'a str) -> &'a str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
@@ -69,8 +75,9 @@ fn kind(expected: &str) -> &str {
         "a string" | "string" | "path string" => "a text in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list",
-        "a map" | "map" => "a table",
-        _ if expected.starts_with("struct ") || expected.contains("tagged enum ") => "a table",
+        "a tuple of size 2" => "a list of two",
+        "a map" | "map" => table,
+        _ if expected.starts_with("struct ") || expected.contains("tagged enum ") => table,
         _ if expected.starts_with("enum ")
             || matches!(expected, "string or map" | "string only" | "variant identifier") =>
         {
@@ -146,6 +153,23 @@ mod tests {
             let plain = plain(error.message());
             assert!(plain.starts_with(said), "{plain}");
         }
+        // What stands in the file may be such a message itself.
+        let error =
+            serde_json::from_str::<Fields>(r#"{"whole": 1, "number": "x, expected usize"}"#).unwrap_err();
+        let said = plain(&error.to_string());
+        assert!(
+            said.starts_with(r#""x, expected usize", but must be a number at line 1"#),
+            "{said}"
+        );
+        let error = serde_json::from_str::<Fields>("3").unwrap_err();
+        let said = plain(&error.to_string());
+        assert!(said.starts_with("3, but must be an object at line 1"), "{said}");
+        let error = serde_json::from_str::<(usize, (usize, usize))>("[1, 2]").unwrap_err();
+        let said = plain(&error.to_string());
+        assert!(
+            said.starts_with("2, but must be a list of two at line 1"),
+            "{said}"
+        );
         let error = serde_json::from_str::<Fields>(r#"{"whole": null}"#).unwrap_err();
         let plain = plain(&error.to_string());
         assert_eq!(

@@ -16,6 +16,26 @@ use assert_cmd::Command;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
 
+/// Paragraphs of words in an order that does not repeat soon.
+fn paragraphs(n: usize) -> String {
+    const WORDS: [&str; 8] = [
+        "attention",
+        "compares",
+        "tokens",
+        "through",
+        "one",
+        "matrix",
+        "a",
+        "layer",
+    ];
+    let line = |i: usize| {
+        (0..12)
+            .map(|j| WORDS[(i * i + 3 * j * (i + 1)) % 8])
+            .collect::<Vec<_>>()
+    };
+    (0..n).map(|i| line(i).join(" ")).collect::<Vec<_>>().join("\n\n")
+}
+
 fn wqk() -> Command {
     Command::cargo_bin("wqk").expect("the command is built with the tests")
 }

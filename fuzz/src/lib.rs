@@ -3,3 +3,6 @@
 
 #[path = "../../src/checkpoint/format/mod.rs"]
 pub mod format;
+
+#[path = "../../src/plain.rs"]
+mod plain;

@@ -34,7 +34,7 @@ fn may_precede_sign(second: Option<char>, last: Option<char>) -> bool {
 
 /// A text that was written to be set, such as a formula, with ASCII signs.
 #[cfg(feature = "cli")]
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn ascii(text: &str) -> String {
     text.replace('−', "-")
 }
 
@@ -57,7 +57,7 @@ mod tests {
         ] {
             assert_eq!(typeset(text), set);
             #[cfg(feature = "cli")]
-            assert_eq!(plain(&typeset(text)), text);
+            assert_eq!(ascii(&typeset(text)), text);
         }
     }
 }

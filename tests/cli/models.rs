@@ -184,26 +184,10 @@ fn what_cannot_be_probed_is_told_in_one_line() {
     }
 }
 
-/// Two runs of three updates, an encoder and a decoder, on a text of words in an order that does not repeat soon.
+/// Two runs of three updates, an encoder and a decoder.
 fn runs(folder: &Path) -> PathBuf {
-    let words = [
-        "attention",
-        "compares",
-        "tokens",
-        "through",
-        "one",
-        "matrix",
-        "a",
-        "layer",
-    ];
-    let line = |i: usize| {
-        (0..12)
-            .map(|j| words[(i * i + 3 * j * (i + 1)) % 8])
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
     let text = folder.join("text.txt");
-    fs::write(&text, (0..120).map(line).collect::<Vec<_>>().join("\n\n")).unwrap();
+    fs::write(&text, crate::paragraphs(120)).unwrap();
     let recipe = folder.join("recipe.toml");
     let content = format!(
         r#"

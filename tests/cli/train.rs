@@ -21,24 +21,7 @@ impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("text.txt");
-        let words = [
-            "attention",
-            "compares",
-            "tokens",
-            "through",
-            "one",
-            "matrix",
-            "a",
-            "layer",
-        ];
-        // Words in an order that does not repeat soon.
-        let line = |i: usize| {
-            (0..12)
-                .map(|j| words[(i * i + 3 * j * (i + 1)) % 8])
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        fs::write(&text, (0..150).map(line).collect::<Vec<_>>().join("\n\n")).unwrap();
+        fs::write(&text, crate::paragraphs(150)).unwrap();
         let recipe = folder.path().join("recipe.toml");
         let content = format!(
             r#"

@@ -14,7 +14,7 @@ use super::output::Output;
 use crate::data::{self, bundled};
 use crate::report::folder::ReportFolder;
 use crate::report::html::{Page, Section};
-use crate::report::minus::plain;
+use crate::report::minus::ascii;
 use crate::report::table::{Align, Table, visible};
 use crate::theory::{Claim, Outcome, Verdict};
 
@@ -162,7 +162,7 @@ fn list() -> String {
     for claim in Claim::ALL {
         text += &format!("{}: {}\n    {}\n", claim.name, claim.place, claim.statement);
     }
-    plain(&text) + "\nwqk theory NAME tries one of them, wqk theory all every one.\n"
+    ascii(&text) + "\nwqk theory NAME tries one of them, wqk theory all every one.\n"
 }
 
 /// What the outcome depends on, for the record.
@@ -221,7 +221,7 @@ fn words(claim: Claim, outcome: &Outcome, format: Format) -> String {
     for note in &outcome.notes {
         text += &format!("{note}\n");
     }
-    plain(&text) + "\n"
+    ascii(&text) + "\n"
 }
 
 fn write_report(
@@ -242,7 +242,7 @@ fn write_report(
         std::fs::write(folder.join(format!("{name}.svg")), outcome.figure.to_svg())?;
         std::fs::write(
             folder.join(format!("{name}.csv")),
-            plain(&outcome.records().to_csv()),
+            ascii(&outcome.records().to_csv()),
         )?;
         std::fs::write(
             folder.join(format!("{name}.json")),

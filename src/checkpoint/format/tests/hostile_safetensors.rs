@@ -56,7 +56,14 @@ fn header_that_is_not_json() {
         0,
         &["not a JSON table of tensors", "line 1 column"],
     );
-    refused_header("{\"a\": 3}", 0, &["not a JSON table of tensors", "invalid type"]);
+    refused_header(
+        "{\"a\": 3}",
+        0,
+        &[
+            "not a JSON table of tensors",
+            "3, but must be an object at line 1",
+        ],
+    );
     refused_header(
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
         4,
